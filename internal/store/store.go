@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package store says what a database driver must do: accept a call, and hand
+// back its completion. A driver owns whatever goroutines, connections and
+// queues that takes; a lane sees one [Session], submits calls, and waits for
+// completions and for the next moment at which it has something to start.
+package store
+
+import (
+	"time"
+
+	"github.com/kvbench/kvbench/internal/clock"
+)
+
+// Verb is what a call asks of the database.
+type Verb uint8
+
+// The verbs. A call with more than one key is sent in the batch form of its verb.
+const (
+	Get Verb = iota
+	Put
+	Delete
+	Scan           // from Keys[0] (included), at most Limit pairs, up to EndKey
+	CompareAndSwap // one key
+)
+
+func (v Verb) String() string {
+	return [...]string{"Get", "Put", "Delete", "Scan", "CompareAndSwap"}[v]
+}
+
+// Call is one client call: the request, and after its completion the answer.
+// A lane owns a fixed set of calls, one per virtual thread, and reuses them; a
+// driver owns a call from Submit until it comes back from Wait.
+type Call struct {
+	Verb   Verb
+	Keys   [][]byte // at least one
+	Values [][]byte // Put: one per key. CompareAndSwap: the new value
+
+	EndKey  []byte // Scan: excluded end; empty is the end of the key space
+	Limit   int    // Scan: at most so many pairs, at least 1
+	Reverse bool   // Scan: descending from Keys[0] (excluded) down to EndKey (included)
+	KeyOnly bool   // Scan: leave the values empty
+	TTL     uint64 // Put, CompareAndSwap: seconds to live; 0 is forever
+
+	Previous     []byte // CompareAndSwap: the value that must be there
+	MustNotExist bool   // CompareAndSwap: there must be none; Previous is ignored
+
+	// Start is set by the lane when it submits the call.
+	Start time.Duration
+
+	// The answer. The driver sets all of these before the call comes back; the
+	// slices are valid until the call is submitted again.
+
+	// Found holds, for Get, one value per key, nil where the key is not there
+	// (an empty value is not nil); for Scan, the values found; for
+	// CompareAndSwap, the previous value (one element).
+	Found     [][]byte
+	FoundKeys [][]byte      // Scan: the keys found, in order
+	Swapped   bool          // CompareAndSwap
+	RPCs      int32         // requests sent to the database for this call, retries included where the driver sees them
+	End       time.Duration // when the answer arrived, on the session's clock
+	Class     Class         // OK, or what kind of failure
+	Err       error         // its text; nil exactly when Class is OK
+
+	// Owner is for the lane: it finds its virtual thread again. Drivers leave it alone.
+	Owner int
+	// Slot is for the driver: its own state of a call in flight.
+	Slot any
+}
+
+// Class is the kind of failure of a call, the same for every driver.
+type Class uint8
+
+// The classes, from the client's point of view.
+const (
+	OK                Class = iota
+	Timeout                 // the per-call timeout passed
+	RegionUnavailable       // region errors until the retry budget was spent
+	ServerBusy              // ServerIsBusy or disk full until the budget was spent
+	NoConnection            // no connection to a store, or it broke
+	PDUnavailable           // the placement driver did not answer
+	RawError                // the store answered with an error text
+	Cancelled               // the run ended, or was stopped, before the answer came
+	Other
+	Classes = int(Other) + 1
+)
+
+// String returns the class's name as it stands in results.
+func (c Class) String() string {
+	return [...]string{
+		"ok", "timeout", "region_unavailable", "server_busy", "no_connection",
+		"pd_unavailable", "raw_error", "cancelled", "other",
+	}[c]
+}
+
+// Driver is a connection to one database, shared by the lanes of a worker.
+type Driver interface {
+	// Open makes the session of one lane, for at most threads calls in flight.
+	Open(lane, threads int, clk clock.Clock) (Session, error)
+	// Close closes what the sessions shared. All sessions must be closed first.
+	Close() error
+}
+
+// Session is one lane's access to the database. Except for Wake, its methods are
+// called from the lane only.
+type Session interface {
+	// Submit takes a call. It never blocks; the call may be held back until Wait
+	// so that several share a message.
+	Submit(c *Call)
+	// Wait sends what Submit held back, and returns as soon as a call has
+	// completed, or it is until, or Wake was called. With until in the past
+	// it returns at once with what has completed. The slice is valid until the next Wait.
+	Wait(until time.Duration) []*Call
+	// Wake makes the current Wait, or else the next, return early. Any goroutine may call it.
+	Wake()
+	// Cancel gives up every call in flight: they come back from Wait with class
+	// Cancelled (or with their answer, if that is faster).
+	Cancel()
+	// Close frees the session. No call may be in flight.
+	Close() error
+}
+
+// Forever is an until that never comes.
+const Forever = time.Duration(1<<63 - 1)

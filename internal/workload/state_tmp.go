@@ -1,0 +1,3 @@
+package workload
+
+type state struct{}
