@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"math"
+	"time"
+)
+
+// Collector merges what the lanes of a worker hand in.
+type Collector struct {
+	recorders []*Recorder
+}
+
+// NewCollector returns a collector for so many lanes.
+func NewCollector(cfg Config, lanes int) *Collector {
+	c := &Collector{recorders: make([]*Recorder, lanes)}
+	for i := range c.recorders {
+		c.recorders[i] = newRecorder(cfg)
+	}
+	return c
+}
+
+// Recorder returns the recorder of a lane, counted from 0.
+func (c *Collector) Recorder(lane int) *Recorder { return c.recorders[lane] }
+
+// Run calls emit with every interval, in order, as soon as all lanes have handed
+// in their part, and returns when all have finished. An interval is valid until
+// emit returns. While emit takes its time the lanes go on, with longer intervals.
+func (c *Collector) Run(emit func(*Interval)) {
+	var (
+		ends  = make([]time.Duration, len(c.recorders)) // what each lane has handed in
+		whole *shard                                    // of lane owner, the others' parts merged into it
+		owner *Recorder
+	)
+	for {
+		// Take from the lane that is furthest behind, until all are equally far.
+		// A finished lane is ahead of all.
+		lane, ahead := 0, time.Duration(0)
+		for i, end := range ends {
+			if end < ends[lane] {
+				lane = i
+			}
+			if end != math.MaxInt64 {
+				ahead = max(ahead, end)
+			}
+		}
+		if whole != nil && ends[lane] >= ahead {
+			if whole.End > whole.Start || !whole.Window.Empty() || !whole.Warmup.Empty() {
+				emit(&whole.Interval)
+			}
+			owner.give(whole)
+			whole = nil
+		}
+		if len(ends) == 0 || ends[lane] == math.MaxInt64 {
+			return
+		}
+		part := <-c.recorders[lane].full
+		ends[lane] = part.End
+		if part.final {
+			ends[lane] = math.MaxInt64
+		}
+		if whole == nil {
+			whole, owner = part, c.recorders[lane]
+			continue
+		}
+		whole.merge(part)
+		c.recorders[lane].give(part)
+	}
+}
+
+// give returns a shard, emptied, to its recorder.
+func (r *Recorder) give(s *shard) {
+	s.reset()
+	r.free <- s
+}
+
+func (s *shard) merge(from *shard) {
+	s.Start, s.End = min(s.Start, from.Start), max(s.End, from.End)
+	s.mergeSet(&s.Window, &from.Window)
+	s.mergeSet(&s.Warmup, &from.Warmup)
+}
+
+func (s *shard) mergeSet(dst, from *Set) {
+	for i := range from.Cells {
+		d, f := &dst.Cells[i], &from.Cells[i]
+		d.Operations += f.Operations
+		d.Batches += f.Batches
+		d.RPCs += f.RPCs
+		s.mergeHistogram(&d.Service, f.Service)
+		s.mergeHistogram(&d.Response, f.Response)
+		for _, text := range f.Texts {
+			d.addText(text)
+		}
+	}
+	for k, n := range from.Started {
+		dst.Started[k] += n
+	}
+	s.mergeHistogram(&dst.Lag, from.Lag)
+	s.mergeHistogram(&dst.Lane, from.Lane)
+	dst.Skipped += from.Skipped
+	dst.CutOff += from.CutOff
+	dst.Clamped += from.Clamped
+}
+
+func (s *shard) mergeHistogram(dst **Histogram, from *Histogram) {
+	if from == nil {
+		return
+	}
+	if *dst == nil {
+		*dst = s.take()
+	}
+	(*dst).add(from)
+}
+
+// reset empties the shard; its histograms become spare.
+func (s *shard) reset() {
+	s.resetSet(&s.Window)
+	s.resetSet(&s.Warmup)
+	*s = shard{spare: s.spare}
+}
+
+func (s *shard) resetSet(set *Set) {
+	put := func(h *Histogram) {
+		if h != nil {
+			h.reset()
+			s.spare = append(s.spare, h)
+		}
+	}
+	for i := range set.Cells {
+		put(set.Cells[i].Service)
+		put(set.Cells[i].Response)
+	}
+	put(set.Lag)
+	put(set.Lane)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package measure counts what a worker's lanes see. Every lane records into a
+// shard of its own, so that recording locks, allocates and shares nothing; once
+// a second the lane exchanges its shard for a clean one, and a collector merges
+// what the lanes handed in to one [Interval] of the worker.
+//
+// Only histograms are ever merged; percentiles are taken from the merged ones.
+package measure
+
+import (
+	"time"
+
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// Config says which operations of a run are measured, and how.
+type Config struct {
+	// Paced is set when a schedule gives every operation a slot. Without one
+	// there is no response time and no lag.
+	Paced bool
+	// Warmup is when the measured window begins, on the run's clock.
+	Warmup time.Duration
+	// Window is the window's length; 0 is a run that ends by count.
+	Window time.Duration
+}
+
+// measured tells whether an operation whose slot is t belongs to the window.
+func (c *Config) measured(t time.Duration) bool {
+	return t >= c.Warmup && (c.Window == 0 || t < c.Warmup+c.Window)
+}
+
+// boundary returns the first end of an interval after t: whole seconds of the
+// run's clock, and the window's two ends.
+func (c *Config) boundary(t time.Duration) time.Duration {
+	next := t.Truncate(time.Second) + time.Second
+	for _, edge := range [...]time.Duration{c.Warmup, c.Warmup + c.Window} {
+		if t < edge && edge < next {
+			next = edge
+		}
+	}
+	return next
+}
+
+// Sample is one completed operation, or batch of operations. Times are on the
+// run's clock.
+type Sample struct {
+	Kind   workload.Kind
+	Result *workload.Result
+	Slot   time.Duration // when it was due; Start when the run is unpaced
+	Start  time.Duration // when its first call was submitted
+	End    time.Duration // when its last answer arrived
+	Seen   time.Duration // when the lane took that answer
+}
+
+// Cell is what was measured of one [Row].
+type Cell struct {
+	Operations int64 // keys
+	Batches    int64 // client calls (chains of them, for an update): the samples of the histograms
+	RPCs       int64 // requests sent for the batches
+	Service    *Histogram
+	Response   *Histogram // nil when unpaced
+	Texts      []string   // the first few distinct error texts
+}
+
+// Set is everything measured of one class of operations: those of the window,
+// or those outside of it.
+type Set struct {
+	Cells   [Rows]Cell
+	Started [workload.Kinds]int64 // operations started
+	Lag     *Histogram            // slot to start; nil when unpaced
+	Lane    *Histogram            // answer arrived to answer taken by the lane
+	Skipped int64                 // slots given up because the schedule was too far behind
+	CutOff  int64                 // operations still in flight when the grace period ended
+	Clamped int64                 // values outside of the histograms' range
+}
+
+// Empty tells whether nothing at all was recorded.
+func (s *Set) Empty() bool {
+	if s.Lag != nil || s.Lane != nil || s.Skipped != 0 || s.CutOff != 0 {
+		return false
+	}
+	for _, n := range s.Started {
+		if n != 0 {
+			return false
+		}
+	}
+	for i := range s.Cells {
+		if s.Cells[i].Batches != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Interval is what one worker measured between two moments of the run's clock.
+// A sample belongs to the interval in which its lane took it; Window holds those
+// whose slot lies in the measured window, Warmup all others.
+type Interval struct {
+	Start, End     time.Duration
+	Window, Warmup Set
+}

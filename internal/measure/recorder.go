@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// Error texts kept per row and interval, and their longest length in bytes.
+const (
+	MaxTexts   = 3
+	MaxTextLen = 300
+)
+
+// shard is one lane's share of an interval. It keeps its histograms when it is
+// emptied, so that a lane allocates only when it sees a row for the first time.
+type shard struct {
+	Interval
+	final bool
+	spare []*Histogram
+}
+
+// take returns an empty histogram.
+func (s *shard) take() *Histogram {
+	if n := len(s.spare); n > 0 {
+		h := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return h
+	}
+	return newHistogram()
+}
+
+// record counts d in *h, which is made when it is needed first.
+func (s *shard) record(h **Histogram, d time.Duration, clamped *int64) {
+	if *h == nil {
+		*h = s.take()
+	}
+	if !(*h).record(d) {
+		*clamped++
+	}
+}
+
+// Recorder is one lane's way to record. Its methods are called from the lane only.
+type Recorder struct {
+	cfg  Config
+	cur  *shard
+	next time.Duration
+	full chan *shard // to the collector
+	free chan *shard // back from it, emptied
+}
+
+func newRecorder(cfg Config) *Recorder {
+	// One shard fills while the other is with the collector. The channels hold
+	// every shard there is, so sending never blocks.
+	const shards = 2
+	r := &Recorder{
+		cfg:  cfg,
+		cur:  &shard{},
+		next: cfg.boundary(0),
+		full: make(chan *shard, shards),
+		free: make(chan *shard, shards),
+	}
+	for range shards - 1 {
+		r.free <- &shard{}
+	}
+	return r
+}
+
+// set returns where an operation with this slot is counted.
+func (r *Recorder) set(slot time.Duration) *Set {
+	if r.cfg.measured(slot) {
+		return &r.cur.Window
+	}
+	return &r.cur.Warmup
+}
+
+// Started counts operations (keys, not batches) that were started for a slot.
+func (r *Recorder) Started(k workload.Kind, slot time.Duration, operations int) {
+	r.set(slot).Started[k] += int64(operations)
+}
+
+// Skipped counts slots that were given up, the first of which was due at slot.
+func (r *Recorder) Skipped(slot time.Duration, slots int64) { r.set(slot).Skipped += slots }
+
+// CutOff counts operations that were started for a slot and had not completed
+// when the run ended.
+func (r *Recorder) CutOff(slot time.Duration, operations int) {
+	r.set(slot).CutOff += int64(operations)
+}
+
+// Record counts a completed operation. The sample is not kept.
+func (r *Recorder) Record(s *Sample) {
+	set, res := r.set(s.Slot), s.Result
+	worst := workload.OK
+	for o, n := range res.Count {
+		if n > 0 {
+			worst = workload.Outcome(o)
+			set.Cells[RowOf(s.Kind, worst, res.Class)].Operations += int64(n)
+		}
+	}
+	cell := &set.Cells[RowOf(s.Kind, worst, res.Class)]
+	cell.Batches++
+	cell.RPCs += int64(res.RPCs)
+	r.cur.record(&cell.Service, s.End-s.Start, &set.Clamped)
+	r.cur.record(&set.Lane, s.Seen-s.End, &set.Clamped)
+	if r.cfg.Paced {
+		r.cur.record(&cell.Response, s.End-s.Slot, &set.Clamped)
+		r.cur.record(&set.Lag, s.Start-s.Slot, &set.Clamped)
+	}
+	if res.Err != nil && worst >= workload.Wrong && len(cell.Texts) < MaxTexts {
+		cell.addText(res.Err.Error())
+	}
+}
+
+// addText keeps an error's text, unless it is there already or there are enough.
+func (c *Cell) addText(text string) {
+	if len(text) > MaxTextLen {
+		text = strings.ToValidUTF8(text[:MaxTextLen-3], "") + "..."
+	}
+	if len(c.Texts) < MaxTexts && !slices.Contains(c.Texts, text) {
+		c.Texts = append(c.Texts, strings.Clone(text))
+	}
+}
+
+// Next returns when the recorder wants its next [Recorder.Tick].
+func (r *Recorder) Next() time.Duration { return r.next }
+
+// Tick hands in the intervals that ended by now. It never blocks: while the
+// collector is behind, the current interval goes on and becomes a longer one.
+// What is recorded after the end of an interval and before Tick counts to it.
+func (r *Recorder) Tick(now time.Duration) {
+	for ; r.next <= now; r.next = r.cfg.boundary(r.next) {
+		select {
+		case clean := <-r.free:
+			r.cur.End = r.next
+			r.full <- r.cur
+			clean.Start = r.next
+			r.cur = clean
+		default:
+		}
+	}
+}
+
+// Finish hands in what is left. The recorder must not be used afterwards.
+func (r *Recorder) Finish(now time.Duration) {
+	r.Tick(now)
+	r.cur.End = max(now, r.cur.Start)
+	r.cur.final = true
+	r.full <- r.cur
+	r.cur = nil
+}
