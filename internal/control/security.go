@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// Security is how one side shows who it is and knows the other: by a token, by
+// TLS, or both. The files are read again when they change. The zero value is
+// neither, which is fit for loopback only.
+type Security struct {
+	TokenFile string // a secret of at least 16 printable ASCII characters, the same on both sides
+	CertFile  string // own certificate chain, PEM
+	KeyFile   string // its key, PEM
+	CAFile    string // the authorities that the other side's certificate must come from, PEM
+
+	// ServerName is the name that the worker's certificate must carry when it is
+	// not the one dialled. Coordinator only.
+	ServerName string
+	// Insecure allows a worker to listen beyond loopback for anybody. Worker only.
+	Insecure bool
+}
+
+// authenticates reports whether a worker with this security knows its callers.
+func (s Security) authenticates() bool { return s.TokenFile != "" || s.CAFile != "" }
+
+func (s Security) check(worker bool) error {
+	switch {
+	case (s.CertFile == "") != (s.KeyFile == ""):
+		return errors.New("control: TLS needs a certificate file and a key file: only one of them is given")
+	case worker && s.CAFile != "" && s.CertFile == "":
+		return errors.New("control: a CA file checks the certificates of coordinators, which takes TLS: give the worker's certificate and key files too")
+	case !worker && s.CertFile != "" && s.CAFile == "":
+		return errors.New("control: a certificate is only shown over TLS: give the CA file that the workers' certificates come from too")
+	}
+	return nil
+}
+
+// tlsConfig reads the files. It returns nil when TLS is not asked for.
+func (s Security) tlsConfig(worker bool) (*tls.Config, error) {
+	if s.CertFile == "" && s.CAFile == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ServerName: s.ServerName}
+	if s.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("control: certificate %s with key %s: %w", s.CertFile, s.KeyFile, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if s.CAFile != "" {
+		pem, err := os.ReadFile(s.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("control: CA file: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("control: CA file %s holds no PEM certificate", s.CAFile)
+		}
+		if worker {
+			c.ClientCAs, c.ClientAuth = pool, tls.RequireAndVerifyClientCert
+		} else {
+			c.RootCAs = pool
+		}
+	}
+	return c, nil
+}
+
+// tlsFiles returns the TLS configuration kept up to date with its files, or nil.
+func (s Security) tlsFiles(worker bool, log *slog.Logger) (*reloaded[*tls.Config], error) {
+	if s.CertFile == "" && s.CAFile == "" {
+		return nil, nil
+	}
+	return newReloaded(log, func() (*tls.Config, error) { return s.tlsConfig(worker) }, s.CertFile, s.KeyFile, s.CAFile)
+}
+
+const minToken = 16
+
+// tokenFile returns the token kept up to date with its file, or nil.
+func (s Security) tokenFile(log *slog.Logger) (*reloaded[string], error) {
+	if s.TokenFile == "" {
+		return nil, nil
+	}
+	return newReloaded(log, func() (string, error) { return readToken(s.TokenFile) }, s.TokenFile)
+}
+
+func readToken(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("control: token file: %w", err)
+	}
+	b = bytes.TrimSpace(b)
+	if len(b) < minToken {
+		return "", fmt.Errorf("control: token file %s: the token has %d characters, it needs at least %d", path, len(b), minToken)
+	}
+	if bytes.ContainsFunc(b, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("control: token file %s: the token must be one word of printable ASCII", path)
+	}
+	return string(b), nil
+}
+
+// sameToken compares in constant time, whatever the lengths.
+func sameToken(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+const (
+	tokenHeader = "authorization"
+	tokenScheme = "Bearer "
+)
+
+// bearer adds the token to each call.
+type bearer struct{ token *reloaded[string] }
+
+var _ credentials.PerRPCCredentials = bearer{}
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{tokenHeader: tokenScheme + b.token.get()}, nil
+}
+
+// RequireTransportSecurity is false: inside a cluster's network, or through a
+// forwarded port, a token alone is a choice that the user may make.
+func (bearer) RequireTransportSecurity() bool { return false }
