@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/kvbench/kvbench/internal/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newTestInbox(t testing.TB) (*Inbox[int], clock.Clock) {
+	clk := clock.Since(time.Now())
+	b := NewInbox[int](clk)
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b, clk
+}
+
+func TestInboxTakesAllInOrder(t *testing.T) {
+	t.Parallel()
+	b, _ := newTestInbox(t)
+	for i := range 5 {
+		b.Put(i)
+	}
+	if got := b.Wait(Forever); !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+		t.Fatalf("got %v", got)
+	}
+	if got := b.Wait(0); len(got) != 0 {
+		t.Fatalf("a wait that has ended returned %v", got)
+	}
+}
+
+func TestInboxWaitEndsInTime(t *testing.T) {
+	t.Parallel()
+	b, clk := newTestInbox(t)
+	for _, d := range []time.Duration{3 * time.Millisecond, 0, 200 * time.Microsecond, -time.Second, 20 * time.Millisecond} {
+		until := clk.Now() + d
+		if got := b.Wait(until); len(got) != 0 {
+			t.Fatalf("got %v", got)
+		}
+		if now := clk.Now(); now < until {
+			t.Fatalf("a wait of %v ended %v early", d, until-now)
+		}
+	}
+	// An alarm set for a later moment must not hide an earlier one.
+	b.Put(1)
+	b.Wait(Forever)
+	go func() {
+		time.Sleep(time.Millisecond)
+		b.Put(2)
+	}()
+	b.Wait(clk.Now() + time.Hour)
+	start := clk.Now()
+	b.Wait(start + time.Millisecond)
+	if took := clk.Now() - start; took > time.Minute {
+		t.Fatalf("the wait took %v", took)
+	}
+}
+
+func TestInboxWake(t *testing.T) {
+	t.Parallel()
+	b, clk := newTestInbox(t)
+	b.Wake() // before the wait: it must not be lost
+	b.Wait(Forever)
+	woke := make(chan struct{})
+	go func() {
+		b.Wait(clk.Now() + time.Hour)
+		close(woke)
+	}()
+	b.Wake()
+	<-woke
+}
+
+// Nothing is lost and nobody sleeps for ever, whatever happens at once.
+func TestInboxUnderFire(t *testing.T) {
+	t.Parallel()
+	b, clk := newTestInbox(t)
+	const putters, each = 8, 5000
+	var wg sync.WaitGroup
+	for p := range putters {
+		wg.Go(func() {
+			for i := range each {
+				b.Put(p*each + i)
+				if i%64 == 0 {
+					b.Wake()
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	last := make([]int, putters)
+	for i := range last {
+		last[i] = -1
+	}
+	for total := 0; total < putters*each; {
+		for _, v := range b.Wait(clk.Now() + 50*time.Microsecond) {
+			if p := v / each; v%each != last[p]+1 {
+				t.Fatalf("putter %d: %d came after %d", p, v%each, last[p])
+			} else {
+				last[p] = v % each
+			}
+			total++
+		}
+	}
+	wg.Wait()
+}
+
+func TestInboxAllocatesNothing(t *testing.T) {
+	b, clk := newTestInbox(t)
+	turn := func() {
+		for i := range 100 {
+			b.Put(i)
+		}
+		b.Wait(Forever)
+		b.Wait(clk.Now() + 10*time.Microsecond)
+	}
+	turn()
+	turn() // both halves have their memory now
+	if n := testing.AllocsPerRun(100, turn); n > 0 {
+		t.Errorf("%v allocations per turn", n)
+	}
+}
+
+// BenchmarkInboxBusy is the cost per item when items flow in bursts.
+func BenchmarkInboxBusy(b *testing.B) {
+	for _, burst := range []int{1, 16, 256} {
+		b.Run(fmt.Sprint(burst), func(b *testing.B) {
+			in, clk := newTestInbox(b)
+			until := clk.Now() + time.Hour
+			for i := 0; b.Loop(); i++ {
+				in.Put(i)
+				if i%burst == burst-1 {
+					in.Wait(until)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkInboxHandOff is the round trip to a goroutine that answers each item
+// alone: the worst case, in which the lane sleeps before every item.
+func BenchmarkInboxHandOff(b *testing.B) {
+	in, clk := newTestInbox(b)
+	until := clk.Now() + time.Hour
+	work := make(chan int)
+	go func() {
+		for v := range work {
+			in.Put(v)
+		}
+	}()
+	for i := 0; b.Loop(); i++ {
+		work <- i
+		in.Wait(until)
+	}
+	close(work)
+}
+
+// BenchmarkInboxLag waits for 5,000 moments a second, as a paced lane does, and reports how
+// late it woke, in µs.
+func BenchmarkInboxLag(b *testing.B) {
+	in, clk := newTestInbox(b)
+	var lags []time.Duration
+	start := clk.Now()
+	for i := 0; b.Loop(); i++ {
+		due := start + time.Duration(i)*200*time.Microsecond
+		in.Wait(due)
+		lags = append(lags, clk.Now()-due)
+	}
+	slices.Sort(lags)
+	for _, q := range []struct {
+		name string
+		at   float64
+	}{{"p50-µs", .5}, {"p99-µs", .99}, {"p99.9-µs", .999}} {
+		b.ReportMetric(float64(lags[int(q.at*float64(len(lags)-1))])/1e3, q.name)
+	}
+}
