@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+
+GO      ?= go
+BIN     := bin/kvbench
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOLS   := -modfile=internal/tools/go.mod
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/kvbench
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvbench
+
+.PHONY: demo
+demo: build ## the main job on this machine: playground, 3 workers, load, run, report (about a minute)
+	$(BIN) demo
+
+.PHONY: test
+test: ## all tests that need nothing but Go
+	$(GO) test ./...
+
+.PHONY: race
+race: ## the tests of everything that runs concurrently, under the race detector
+	$(GO) test -race -short ./...
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, generated files
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run: gofmt -w .'; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool $(TOOLS) staticcheck ./...
+
+.PHONY: proto
+proto: ## generate Go from the .proto
+	$(GO) generate ./internal/control/...
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser and reader, FUZZTIME each (default 30s)
+	@$(GO) list -f '{{$$p := .ImportPath}}{{range .TestGoFiles}}{{$$p}} {{$$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$p}} {{$$.Dir}}/{{.}}{{"\n"}}{{end}}' ./... | \
+	while read -r pkg file; do sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file" | \
+	  while read -r f; do echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(or $(FUZZTIME),30s) "$$pkg" || exit 1; done || exit 1; done
+
+.PHONY: bench
+bench: ## Go benchmarks of generator, pacer, recorder, interval log, merge and lane (benchstat form)
+	$(GO) test -run '^$$' -bench . -benchmem -count $(or $(COUNT),1) ./internal/... ./analysis/...

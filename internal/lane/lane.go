@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lane is the engine: a lane joins schedule, generator, driver and
+// recorder in one loop. It takes what has completed and records it, starts what
+// is due while a virtual thread is free, and waits for the next completion or
+// the next slot. A worker runs one lane per core; a lane owns everything that it
+// touches and shares nothing, so nothing is locked, and the same loop runs in
+// tests on a manual clock against a fake driver, reproducibly.
+package lane
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/pace"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// Source makes operations; [workload.Generator] is the one that counts.
+type Source interface {
+	// Begin makes operation index ready to submit. It returns false when the
+	// index lies beyond the end of the work.
+	Begin(op *workload.Operation, index int64) bool
+	// Continue judges the call that has completed. True: op.Call is the next
+	// one of its chain. False: op.Result is final.
+	Continue(op *workload.Operation) bool
+}
+
+// Config is what a lane is made of. All of it belongs to the lane from then on.
+type Config struct {
+	Clock    clock.Clock
+	Source   Source
+	Session  store.Session
+	Recorder *measure.Recorder
+	Pacer    *pace.Pacer   // nil: start whenever a thread is free
+	Share    pace.Share    // the operation indexes of this lane
+	Threads  int           // most operations in flight
+	Start    time.Duration // start nothing before; normally 0
+	End      time.Duration // start nothing at or after; 0: until the source ends
+	Grace    time.Duration // what is in flight at the end may take so long
+}
+
+// Lane runs the operations of its share. Run is for one goroutine; the other
+// methods may be called from any.
+type Lane struct {
+	cfg     Config
+	ops     []workload.Operation
+	slots   []time.Duration // by thread: when its operation was due
+	starts  []time.Duration // by thread: when its first call started
+	free    []int           // idle threads, the last used on top: its buffers are warm
+	index   int64           // of the next operation
+	ended   bool            // the source has ended
+	end     time.Duration   // start nothing from here on
+	expires time.Duration   // give up what is in flight
+	failed  int64           // lowest index that failed, or noIndex
+
+	stop     atomic.Pointer[stop]
+	retarget atomic.Pointer[pace.Profile]
+	done     atomic.Int64
+	inFlight atomic.Int64
+}
+
+type stop struct{ grace time.Duration }
+
+const noIndex = int64(1<<63 - 1)
+
+// New returns a lane that is ready to run.
+func New(cfg Config) *Lane {
+	l := &Lane{
+		cfg:    cfg,
+		ops:    make([]workload.Operation, cfg.Threads),
+		slots:  make([]time.Duration, cfg.Threads),
+		starts: make([]time.Duration, cfg.Threads),
+		free:   make([]int, cfg.Threads),
+		index:  cfg.Share.First,
+		end:    store.Forever,
+		failed: noIndex,
+	}
+	for i := range l.ops {
+		l.ops[i].Call.Owner = i
+		l.ops[i].Index = noIndex
+		l.free[i] = cfg.Threads - 1 - i
+	}
+	if cfg.End > 0 {
+		l.end = cfg.End
+	}
+	l.expires = saturate(l.end, cfg.Grace)
+	l.done.Store(l.index)
+	return l
+}
+
+// Stop makes the lane start nothing more and gives what is in flight so long to
+// complete. A second call may shorten the time.
+func (l *Lane) Stop(grace time.Duration) {
+	l.stop.Store(&stop{grace})
+	l.cfg.Session.Wake()
+}
+
+// Retarget changes the target of a paced lane.
+func (l *Lane) Retarget(p pace.Profile) {
+	l.retarget.Store(&p)
+	l.cfg.Session.Wake()
+}
+
+// Done returns a watermark, brought up to date every interval: every operation of
+// the lane's share with a lower index has completed without an error.
+func (l *Lane) Done() int64 { return l.done.Load() }
+
+// InFlight returns how many operations were in flight at the end of the last interval.
+func (l *Lane) InFlight() int64 { return l.inFlight.Load() }
+
+// Run runs the lane until its end, and returns when nothing is in flight.
+func (l *Lane) Run() {
+	cancelled := false
+	for {
+		now := l.cfg.Clock.Now()
+		l.obey(now)
+		if now >= l.cfg.Recorder.Next() {
+			l.publish()
+			l.cfg.Recorder.Tick(now)
+		}
+		next := l.start(now)
+		if len(l.free) == len(l.ops) && (l.ended || now >= l.end) {
+			break
+		}
+		if now >= l.expires && !cancelled {
+			l.cfg.Session.Cancel()
+			cancelled = true
+		}
+		until := min(next, l.cfg.Recorder.Next())
+		if !cancelled {
+			until = min(until, l.expires)
+		}
+		completed := l.cfg.Session.Wait(until)
+		if len(completed) == 0 {
+			continue
+		}
+		now = l.cfg.Clock.Now()
+		for _, c := range completed {
+			l.complete(c, now)
+		}
+	}
+	if l.cfg.Pacer != nil && !l.ended {
+		slot := l.cfg.Pacer.Due()
+		if owed := l.cfg.Pacer.Owed(l.end); owed > 0 {
+			l.cfg.Recorder.Skipped(slot, owed)
+		}
+	}
+	l.publish()
+	l.cfg.Recorder.Finish(l.cfg.Clock.Now())
+}
+
+// obey takes up what other goroutines have asked for.
+func (l *Lane) obey(now time.Duration) {
+	if l.stop.Load() != nil {
+		s := l.stop.Swap(nil)
+		l.end = min(l.end, now)
+		l.expires = min(l.expires, saturate(now, s.grace))
+	}
+	if l.retarget.Load() != nil && l.cfg.Pacer != nil {
+		l.cfg.Pacer.Retarget(*l.retarget.Swap(nil))
+	}
+}
+
+// start starts what is due, while threads are free, and returns when to look
+// again if nothing completes before.
+func (l *Lane) start(now time.Duration) time.Duration {
+	for !l.ended && now < l.end {
+		if now < l.cfg.Start {
+			return l.cfg.Start
+		}
+		if len(l.free) == 0 {
+			return l.end
+		}
+		due := now
+		if p := l.cfg.Pacer; p != nil {
+			first := p.Due()
+			if skipped := p.Miss(now); skipped > 0 {
+				l.cfg.Recorder.Skipped(first, skipped)
+			}
+			if ready := p.Ready(); ready > now {
+				return min(ready, l.end)
+			}
+			if p.Due() >= l.end {
+				return l.end
+			}
+		}
+		thread := l.free[len(l.free)-1]
+		op := &l.ops[thread]
+		if !l.cfg.Source.Begin(op, l.index) {
+			l.ended = true
+			op.Index = noIndex
+			break
+		}
+		op.Index = l.index
+		l.index += l.cfg.Share.Step
+		l.free = l.free[:len(l.free)-1]
+		if l.cfg.Pacer != nil {
+			_, due = l.cfg.Pacer.Take(now)
+		}
+		l.slots[thread], l.starts[thread] = due, now
+		l.cfg.Recorder.Started(op.Kind, due, len(op.Call.Keys))
+		op.Call.Start = now
+		l.cfg.Session.Submit(&op.Call)
+		now = l.cfg.Clock.Now()
+	}
+	return store.Forever
+}
+
+// complete takes a call that has come back: its operation goes on, or is recorded.
+func (l *Lane) complete(c *store.Call, now time.Duration) {
+	thread := c.Owner
+	op := &l.ops[thread]
+	end := c.End
+	if l.cfg.Source.Continue(op) {
+		op.Call.Start = now
+		l.cfg.Session.Submit(&op.Call)
+		return
+	}
+	if op.Result.Count[workload.Failed] > 0 {
+		l.failed = min(l.failed, op.Index)
+	}
+	op.Index = noIndex
+	l.free = append(l.free, thread)
+	slot := l.slots[thread]
+	if op.Result.Class == store.Cancelled {
+		l.cfg.Recorder.CutOff(slot, len(c.Keys))
+		return
+	}
+	l.cfg.Recorder.Record(&measure.Sample{
+		Kind:   op.Kind,
+		Result: &op.Result,
+		Slot:   slot,
+		Start:  l.starts[thread],
+		End:    end,
+		Seen:   now,
+	})
+}
+
+// publish brings what other goroutines read up to date.
+func (l *Lane) publish() {
+	low := min(l.index, l.failed)
+	for i := range l.ops {
+		low = min(low, l.ops[i].Index)
+	}
+	l.done.Store(low)
+	l.inFlight.Store(int64(len(l.ops) - len(l.free)))
+}
+
+// saturate adds without passing the end of time.
+func saturate(t, d time.Duration) time.Duration {
+	if t > store.Forever-d {
+		return store.Forever
+	}
+	return t + d
+}

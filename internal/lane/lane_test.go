@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lane
+
+import (
+	"container/heap"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/pace"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// session is a database on a manual clock: a call submitted at t is answered
+// at answer(t). Waiting is what moves the clock.
+type session struct {
+	clock     *clock.Manual
+	answer    func(t time.Duration) time.Duration
+	waits     func() // called at the start of every Wait
+	calls     calls
+	done      []*store.Call
+	woken     bool
+	most      int // in flight
+	submitted int
+}
+
+type calls []*store.Call
+
+func (c calls) Len() int           { return len(c) }
+func (c calls) Less(i, j int) bool { return c[i].End < c[j].End }
+func (c calls) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *calls) Push(x any)        { *c = append(*c, x.(*store.Call)) }
+func (c *calls) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
+}
+
+func (s *session) Submit(c *store.Call) {
+	c.End, c.Class, c.Err, c.RPCs = s.answer(s.clock.Now()), store.OK, nil, 1
+	heap.Push(&s.calls, c)
+	s.most = max(s.most, len(s.calls))
+	s.submitted++
+}
+
+func (s *session) Wait(until time.Duration) []*store.Call {
+	if s.waits != nil {
+		s.waits()
+	}
+	if s.woken {
+		s.woken, until = false, s.clock.Now()
+	}
+	if len(s.calls) > 0 && s.calls[0].End <= until {
+		s.clock.Set(s.calls[0].End)
+	} else if until != store.Forever {
+		s.clock.Set(until)
+	}
+	s.done = s.done[:0]
+	for len(s.calls) > 0 && s.calls[0].End <= s.clock.Now() {
+		s.done = append(s.done, heap.Pop(&s.calls).(*store.Call))
+	}
+	return s.done
+}
+
+func (s *session) Wake() { s.woken = true }
+
+func (s *session) Cancel() {
+	for _, c := range s.calls {
+		c.End, c.Class = s.clock.Now(), store.Cancelled
+	}
+	heap.Init(&s.calls)
+}
+
+func (s *session) Close() error { return nil }
+
+// source makes single-key operations of one kind, of so many calls each, up to a count.
+type source struct {
+	calls int
+	count int64 // 0: endless
+	begun []int64
+	left  map[*workload.Operation]int
+}
+
+func (s *source) Begin(op *workload.Operation, index int64) bool {
+	if s.count > 0 && index >= s.count {
+		return false
+	}
+	s.begun = append(s.begun, index)
+	s.left[op] = s.calls
+	op.Kind = workload.Update
+	op.Call.Keys = [][]byte{[]byte("k")}
+	return true
+}
+
+func (s *source) Continue(op *workload.Operation) bool {
+	if s.left[op]--; s.left[op] > 0 && op.Call.Class == store.OK {
+		return true
+	}
+	op.Result = workload.Result{Class: op.Call.Class, RPCs: int32(s.calls)}
+	if op.Call.Class == store.OK {
+		op.Result.Count[workload.OK] = 1
+	} else {
+		op.Result.Count[workload.Failed] = 1
+	}
+	return false
+}
+
+// rig is a lane on a manual clock.
+type rig struct {
+	clock   *clock.Manual
+	session *session
+	source  *source
+	lane    *Lane
+	total   total // of the window
+}
+
+// total is what all intervals of a window add up to.
+type total struct {
+	operations             int64
+	service, response, lag *hdrhistogram.Histogram
+	skipped, cutOff        int64
+}
+
+func newTotal() total {
+	return total{service: measure.NewHDR(), response: measure.NewHDR(), lag: measure.NewHDR()}
+}
+
+func (t *total) add(s *measure.Set) {
+	for row := range s.Cells {
+		c := &s.Cells[row]
+		t.operations += c.Operations
+		addTo(t.service, c.Service)
+		addTo(t.response, c.Response)
+	}
+	addTo(t.lag, s.Lag)
+	t.skipped += s.Skipped
+	t.cutOff += s.CutOff
+}
+
+func addTo(dst *hdrhistogram.Histogram, h *measure.Histogram) {
+	if h != nil {
+		h.AddTo(dst)
+	}
+}
+
+// at returns a quantile of a histogram of microseconds.
+func at(h *hdrhistogram.Histogram, percentile float64) time.Duration {
+	return time.Duration(h.ValueAtPercentile(percentile)) * time.Microsecond
+}
+
+const latency = 200 * time.Microsecond
+
+type setup struct {
+	rate    float64
+	catchUp float64
+	threads int
+	warmup  time.Duration
+	window  time.Duration
+	grace   time.Duration
+	calls   int
+	count   int64
+	answer  func(t time.Duration) time.Duration
+}
+
+func newRig(s setup) (*rig, *measure.Collector) {
+	r := &rig{clock: &clock.Manual{}, total: newTotal()}
+	if s.answer == nil {
+		s.answer = func(t time.Duration) time.Duration { return t + latency }
+	}
+	r.session = &session{clock: r.clock, answer: s.answer}
+	r.source = &source{calls: max(1, s.calls), count: s.count, left: map[*workload.Operation]int{}}
+	collector := measure.NewCollector(measure.Config{Paced: s.rate > 0, Warmup: s.warmup, Window: s.window}, 1)
+	cfg := Config{
+		Clock: r.clock, Source: r.source, Session: r.session, Recorder: collector.Recorder(0),
+		Share: pace.Share{Step: 1}, Threads: s.threads, Grace: s.grace,
+	}
+	if s.window > 0 {
+		cfg.End = s.warmup + s.window
+	}
+	if s.rate > 0 {
+		cfg.Pacer = pace.New(pace.Config{Profile: pace.Constant(s.rate), Share: cfg.Share, CatchUp: s.catchUp})
+	}
+	r.lane = New(cfg)
+	return r, collector
+}
+
+func (r *rig) run(t *testing.T, collector *measure.Collector) *rig {
+	t.Helper()
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		collector.Run(func(i *measure.Interval) {
+			r.total.add(&i.Window)
+		})
+	}()
+	r.lane.Run()
+	<-collected
+	if len(r.session.calls) > 0 {
+		t.Errorf("%d calls still in flight when the lane has ended", len(r.session.calls))
+	}
+	return r
+}
+
+func start(t *testing.T, s setup) *rig {
+	t.Helper()
+	r, c := newRig(s)
+	return r.run(t, c)
+}
+
+func TestPacedRunIsExact(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{rate: 1000, catchUp: 2, threads: 8, warmup: 1500 * time.Millisecond, window: 10 * time.Second, grace: time.Second})
+	if got := r.total.operations; got != 10_000 {
+		t.Errorf("%d operations in 10 s at 1000/s", got)
+	}
+	if got := at(r.total.service, 99.9); got > latency+latency/100 {
+		t.Errorf("service p99.9 %v, want %v", got, latency)
+	}
+	if got := at(r.total.lag, 100); got > 10*time.Microsecond {
+		t.Errorf("lag %v on a clock that is never late", got)
+	}
+	if r.total.skipped != 0 || r.total.cutOff != 0 {
+		t.Errorf("skipped %d, cut off %d, want none", r.total.skipped, r.total.cutOff)
+	}
+}
+
+func TestUnpacedRunKeepsAllThreadsBusy(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{threads: 7, window: time.Second, grace: time.Second})
+	if r.session.most != 7 {
+		t.Errorf("%d in flight at most, want 7", r.session.most)
+	}
+	if got, want := r.total.operations, int64(7*time.Second/latency); got != want {
+		t.Errorf("%d operations, want %d", got, want)
+	}
+	if r.total.response.TotalCount() != 0 {
+		t.Error("an unpaced run has a response time")
+	}
+}
+
+// TestStallShowsInResponseTime: a server that freezes for a second at 1000/s.
+func TestStallShowsInResponseTime(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{rate: 1000, catchUp: 2, threads: 4, window: 20 * time.Second, grace: time.Second,
+		answer: func(at time.Duration) time.Duration {
+			if at >= 5*time.Second && at < 6*time.Second {
+				return 6*time.Second + latency
+			}
+			return at + latency
+		}})
+	if got := r.total.operations; got != 20_000 {
+		t.Errorf("%d operations, want all 20,000", got)
+	}
+	if got := at(r.total.response, 99.9); got < 900*time.Millisecond {
+		t.Errorf("response p99.9 %v, want near 1 s", got)
+	}
+	if got := at(r.total.service, 99.9); got > time.Millisecond {
+		t.Errorf("service p99.9 %v: want the stall hidden, four calls saw it", got)
+	}
+}
+
+// TestStuckCallDelaysOneCall: the schedule belongs to the lane, not to a thread.
+func TestStuckCallDelaysOneCall(t *testing.T) {
+	t.Parallel()
+	first := true
+	r := start(t, setup{rate: 100, catchUp: 2, threads: 2, window: 10 * time.Second, grace: time.Second,
+		answer: func(at time.Duration) time.Duration {
+			if first {
+				first = false
+				return 9 * time.Second
+			}
+			return at + latency
+		}})
+	if got := r.total.operations; got != 1000 {
+		t.Errorf("%d operations, want 1000", got)
+	}
+	if got := at(r.total.lag, 100); got > time.Millisecond {
+		t.Errorf("lag %v: others waited for the stuck call", got)
+	}
+}
+
+func TestSkippedSlotsAreCounted(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{rate: 1000, threads: 1, window: 10 * time.Second, grace: time.Second,
+		answer: func(at time.Duration) time.Duration {
+			if at >= 5*time.Second && at < 5100*time.Millisecond {
+				return 6 * time.Second
+			}
+			return at + latency
+		}})
+	if got := r.total.operations + r.total.skipped; got != 10_000 {
+		t.Errorf("%d done + %d skipped = %d, want 10,000", r.total.operations, r.total.skipped, got)
+	}
+	if r.total.skipped < 980 || r.total.skipped > 1000 {
+		t.Errorf("%d slots skipped in a stall of 1 s at 1000/s", r.total.skipped)
+	}
+}
+
+func TestCutOffAfterGrace(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{rate: 10, catchUp: 2, threads: 4, window: time.Second, grace: 2 * time.Second,
+		answer: func(at time.Duration) time.Duration {
+			switch at {
+			case 500 * time.Millisecond:
+				return time.Hour
+			case 900 * time.Millisecond:
+				return 2 * time.Second // in the grace period
+			}
+			return at + latency
+		}})
+	if got := r.total.operations; got != 9 {
+		t.Errorf("%d operations, want 9", got)
+	}
+	if r.total.cutOff != 1 {
+		t.Errorf("%d cut off, want 1", r.total.cutOff)
+	}
+	if got := r.clock.Now(); got != 3*time.Second {
+		t.Errorf("ended at %v, want after the grace period, at 3 s", got)
+	}
+}
+
+// TestCountIsExact: whatever the number of threads, each index starts exactly once.
+func TestCountIsExact(t *testing.T) {
+	t.Parallel()
+	for _, threads := range []int{1, 3, 64} {
+		r := start(t, setup{threads: threads, count: 1000, calls: 2, grace: time.Second})
+		if got := r.total.operations; got != 1000 {
+			t.Errorf("%d threads: %d operations, want 1000", threads, got)
+		}
+		for i, index := range r.source.begun {
+			if int64(i) != index {
+				t.Fatalf("%d threads: operation %d has index %d", threads, i, index)
+			}
+		}
+		if got := r.lane.Done(); got != 1000 {
+			t.Errorf("%d threads: done up to %d, want 1000", threads, got)
+		}
+		if r.session.submitted != 2000 {
+			t.Errorf("%d threads: %d calls, want 2 for each operation", threads, r.session.submitted)
+		}
+	}
+}
+
+// TestDoneStopsAtTheFirstFailure: what a load may be continued from.
+func TestDoneStopsAtTheFirstFailure(t *testing.T) {
+	t.Parallel()
+	r, c := newRig(setup{threads: 4, count: 100, grace: time.Second})
+	n := 0
+	r.session.waits = func() {
+		if n++; n == 3 {
+			for _, call := range r.session.calls {
+				call.Class = store.Timeout
+			}
+		}
+	}
+	r.run(t, c)
+	if got := r.lane.Done(); got <= 0 || got >= 100 || len(r.source.begun) != 100 {
+		t.Errorf("done up to %d after a failure, want the failed index", got)
+	}
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	r, c := newRig(setup{rate: 100, catchUp: 2, threads: 4, window: time.Hour, grace: time.Minute,
+		answer: func(at time.Duration) time.Duration { return at + 10*time.Second }})
+	stopped := false
+	r.session.waits = func() {
+		if r.clock.Now() >= 2*time.Second && !stopped {
+			stopped = true
+			r.lane.Stop(time.Second)
+		}
+	}
+	r.run(t, c)
+	if got := r.clock.Now(); got > 3100*time.Millisecond {
+		t.Errorf("ended at %v, want a second after the stop at 2 s", got)
+	}
+	if r.total.cutOff != 4 {
+		t.Errorf("%d cut off, want the 4 in flight", r.total.cutOff)
+	}
+}
+
+func TestRetarget(t *testing.T) {
+	t.Parallel()
+	r, c := newRig(setup{rate: 100, catchUp: 2, threads: 4, window: 4 * time.Second, grace: time.Second})
+	changed := false
+	r.session.waits = func() {
+		if r.clock.Now() >= 2*time.Second && !changed {
+			changed = true
+			r.lane.Retarget(pace.Constant(100).Change(2*time.Second, 1000))
+		}
+	}
+	r.run(t, c)
+	if got := r.total.operations; got != 2200 {
+		t.Errorf("%d operations, want 2 s at 100/s and 2 s at 1000/s", got)
+	}
+}
+
+// instant answers every call at once, without allocating.
+type instant struct {
+	clock clock.Clock
+	calls []*store.Call
+	done  []*store.Call
+}
+
+func (s *instant) Submit(c *store.Call) {
+	c.Class, c.Err, c.RPCs = store.OK, nil, 1
+	s.calls = append(s.calls, c)
+}
+
+func (s *instant) Wait(time.Duration) []*store.Call {
+	s.calls, s.done = s.done[:0], s.calls
+	now := s.clock.Now()
+	for _, c := range s.done {
+		c.End = now
+	}
+	return s.done
+}
+
+func (s *instant) Wake()        {}
+func (s *instant) Cancel()      {}
+func (s *instant) Close() error { return nil }
