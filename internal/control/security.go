@@ -3,7 +3,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -22,6 +22,7 @@ import (
 // neither, which is fit for loopback only.
 type Security struct {
 	TokenFile string // a secret of at least 16 printable ASCII characters, the same on both sides
+	Token     string // the secret itself, for a coordinator that has it from elsewhere than a file
 	CertFile  string // own certificate chain, PEM
 	KeyFile   string // its key, PEM
 	CAFile    string // the authorities that the other side's certificate must come from, PEM
@@ -34,7 +35,7 @@ type Security struct {
 }
 
 // authenticates reports whether a worker with this security knows its callers.
-func (s Security) authenticates() bool { return s.TokenFile != "" || s.CAFile != "" }
+func (s Security) authenticates() bool { return s.TokenFile != "" || s.Token != "" || s.CAFile != "" }
 
 func (s Security) check(worker bool) error {
 	switch {
@@ -91,10 +92,13 @@ const minToken = 16
 
 // tokenFile returns the token kept up to date with its file, or nil.
 func (s Security) tokenFile(log *slog.Logger) (*reloaded[string], error) {
-	if s.TokenFile == "" {
-		return nil, nil
+	switch {
+	case s.TokenFile != "":
+		return newReloaded(log, func() (string, error) { return readToken(s.TokenFile) }, s.TokenFile)
+	case s.Token != "":
+		return newReloaded(log, func() (string, error) { return checkToken(s.Token) })
 	}
-	return newReloaded(log, func() (string, error) { return readToken(s.TokenFile) }, s.TokenFile)
+	return nil, nil
 }
 
 func readToken(path string) (string, error) {
@@ -102,14 +106,22 @@ func readToken(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("control: token file: %w", err)
 	}
-	b = bytes.TrimSpace(b)
-	if len(b) < minToken {
-		return "", fmt.Errorf("control: token file %s: the token has %d characters, it needs at least %d", path, len(b), minToken)
+	token, err := checkToken(string(b))
+	if err != nil {
+		return "", fmt.Errorf("%w (file %s)", err, path)
 	}
-	if bytes.ContainsFunc(b, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("control: token file %s: the token must be one word of printable ASCII", path)
+	return token, nil
+}
+
+func checkToken(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if len(s) < minToken {
+		return "", fmt.Errorf("control: the token has %d characters, it needs at least %d", len(s), minToken)
 	}
-	return string(b), nil
+	if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", errors.New("control: the token must be one word of printable ASCII")
+	}
+	return s, nil
 }
 
 // sameToken compares in constant time, whatever the lengths.

@@ -167,7 +167,7 @@ func (m malformed) HandleRPC(ctx context.Context, s stats.RPCStats) {
 		return
 	}
 	switch code := status.Code(end.Error); code {
-	case codes.ResourceExhausted, codes.Internal, codes.Unimplemented:
+	case codes.ResourceExhausted, codes.Internal:
 		m.log.refused(remote(ctx), fmt.Sprint("message: ", code), end.Error)
 	}
 }
