@@ -890,16 +890,15 @@ func (x *Totals) GetCutOff() int64 {
 // Interval is one second of the run, merged over the worker's lanes: enough to
 // draw progress. The journal has everything.
 type Interval struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	FromNanos int64                  `protobuf:"varint,1,opt,name=from_nanos,json=fromNanos,proto3" json:"from_nanos,omitempty"` // on the run's clock
-	ToNanos   int64                  `protobuf:"varint,2,opt,name=to_nanos,json=toNanos,proto3" json:"to_nanos,omitempty"`
-	Totals    *Totals                `protobuf:"bytes,3,opt,name=totals,proto3" json:"totals,omitempty"`   // of this interval
-	Target    float64                `protobuf:"fixed64,4,opt,name=target,proto3" json:"target,omitempty"` // the worker's share, operations a second; 0 is unpaced
-	// HdrHistograms in microseconds (compressed V2), of all kinds, successful and not.
-	Service       []byte `protobuf:"bytes,5,opt,name=service,proto3" json:"service,omitempty"`
-	Response      []byte `protobuf:"bytes,6,opt,name=response,proto3" json:"response,omitempty"` // empty when unpaced
-	LagP99Micros  int64  `protobuf:"varint,7,opt,name=lag_p99_micros,json=lagP99Micros,proto3" json:"lag_p99_micros,omitempty"`
-	WarmUp        bool   `protobuf:"varint,8,opt,name=warm_up,json=warmUp,proto3" json:"warm_up,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromNanos     int64                  `protobuf:"varint,1,opt,name=from_nanos,json=fromNanos,proto3" json:"from_nanos,omitempty"` // on the run's clock
+	ToNanos       int64                  `protobuf:"varint,2,opt,name=to_nanos,json=toNanos,proto3" json:"to_nanos,omitempty"`
+	Totals        *Totals                `protobuf:"bytes,3,opt,name=totals,proto3" json:"totals,omitempty"`     // of this interval
+	Target        float64                `protobuf:"fixed64,4,opt,name=target,proto3" json:"target,omitempty"`   // the worker's share, operations a second; 0 is unpaced
+	Service       *Histogram             `protobuf:"bytes,5,opt,name=service,proto3" json:"service,omitempty"`   // of all kinds, successful and not
+	Response      *Histogram             `protobuf:"bytes,6,opt,name=response,proto3" json:"response,omitempty"` // absent when unpaced
+	LagP99Micros  int64                  `protobuf:"varint,7,opt,name=lag_p99_micros,json=lagP99Micros,proto3" json:"lag_p99_micros,omitempty"`
+	WarmUp        bool                   `protobuf:"varint,8,opt,name=warm_up,json=warmUp,proto3" json:"warm_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -962,14 +961,14 @@ func (x *Interval) GetTarget() float64 {
 	return 0
 }
 
-func (x *Interval) GetService() []byte {
+func (x *Interval) GetService() *Histogram {
 	if x != nil {
 		return x.Service
 	}
 	return nil
 }
 
-func (x *Interval) GetResponse() []byte {
+func (x *Interval) GetResponse() *Histogram {
 	if x != nil {
 		return x.Response
 	}
@@ -990,6 +989,59 @@ func (x *Interval) GetWarmUp() bool {
 	return false
 }
 
+// Histogram holds the buckets in use of an HdrHistogram of 1 µs to 60 s with 3 digits.
+type Histogram struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Micros        []uint32               `protobuf:"varint,1,rep,packed,name=micros,proto3" json:"micros,omitempty"` // the lowest value of each, rising
+	Counts        []uint64               `protobuf:"varint,2,rep,packed,name=counts,proto3" json:"counts,omitempty"` // as many
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Histogram) Reset() {
+	*x = Histogram{}
+	mi := &file_workerpb_worker_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Histogram) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Histogram) ProtoMessage() {}
+
+func (x *Histogram) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Histogram.ProtoReflect.Descriptor instead.
+func (*Histogram) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Histogram) GetMicros() []uint32 {
+	if x != nil {
+		return x.Micros
+	}
+	return nil
+}
+
+func (x *Histogram) GetCounts() []uint64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
 type SetTargetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -1001,7 +1053,7 @@ type SetTargetRequest struct {
 
 func (x *SetTargetRequest) Reset() {
 	*x = SetTargetRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1013,7 +1065,7 @@ func (x *SetTargetRequest) String() string {
 func (*SetTargetRequest) ProtoMessage() {}
 
 func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1026,7 +1078,7 @@ func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetTargetRequest) GetRunId() string {
@@ -1058,7 +1110,7 @@ type SetTargetResponse struct {
 
 func (x *SetTargetResponse) Reset() {
 	*x = SetTargetResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1122,7 @@ func (x *SetTargetResponse) String() string {
 func (*SetTargetResponse) ProtoMessage() {}
 
 func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1135,7 @@ func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
 }
 
 type StopRequest struct {
@@ -1096,7 +1148,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1160,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1173,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StopRequest) GetRunId() string {
@@ -1147,7 +1199,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1211,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1224,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StopResponse) GetRun() *RunStatus {
@@ -1193,7 +1245,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1257,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1270,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CollectRequest) GetRunId() string {
@@ -1247,7 +1299,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1311,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1324,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CollectResponse) GetFile() string {
@@ -1304,7 +1356,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1368,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1381,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
 }
 
 type ListRunsResponse struct {
@@ -1341,7 +1393,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1405,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1418,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListRunsResponse) GetRuns() []*KeptRun {
@@ -1382,13 +1434,15 @@ type KeptRun struct {
 	Bytes             int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	ModifiedUnixNanos int64                  `protobuf:"varint,3,opt,name=modified_unix_nanos,json=modifiedUnixNanos,proto3" json:"modified_unix_nanos,omitempty"`
 	Active            bool                   `protobuf:"varint,4,opt,name=active,proto3" json:"active,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// What the worker is called in the run's results; empty if the journal does not say.
+	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *KeptRun) Reset() {
 	*x = KeptRun{}
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1454,7 @@ func (x *KeptRun) String() string {
 func (*KeptRun) ProtoMessage() {}
 
 func (x *KeptRun) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1467,7 @@ func (x *KeptRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
 func (*KeptRun) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *KeptRun) GetRunId() string {
@@ -1444,6 +1498,13 @@ func (x *KeptRun) GetActive() bool {
 	return false
 }
 
+func (x *KeptRun) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type DeleteRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -1453,7 +1514,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1526,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1539,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -1496,7 +1557,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1569,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1582,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
 }
 
 var File_workerpb_worker_proto protoreflect.FileDescriptor
@@ -1597,17 +1658,20 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x06failed\x18\x05 \x01(\x03R\x06failed\x12\x12\n" +
 	"\x04rpcs\x18\x06 \x01(\x03R\x04rpcs\x12\x18\n" +
 	"\askipped\x18\a \x01(\x03R\askipped\x12\x17\n" +
-	"\acut_off\x18\b \x01(\x03R\x06cutOff\"\xfd\x01\n" +
+	"\acut_off\x18\b \x01(\x03R\x06cutOff\"\xab\x02\n" +
 	"\bInterval\x12\x1d\n" +
 	"\n" +
 	"from_nanos\x18\x01 \x01(\x03R\tfromNanos\x12\x19\n" +
 	"\bto_nanos\x18\x02 \x01(\x03R\atoNanos\x12*\n" +
 	"\x06totals\x18\x03 \x01(\v2\x12.kvbench.v1.TotalsR\x06totals\x12\x16\n" +
-	"\x06target\x18\x04 \x01(\x01R\x06target\x12\x18\n" +
-	"\aservice\x18\x05 \x01(\fR\aservice\x12\x1a\n" +
-	"\bresponse\x18\x06 \x01(\fR\bresponse\x12$\n" +
+	"\x06target\x18\x04 \x01(\x01R\x06target\x12/\n" +
+	"\aservice\x18\x05 \x01(\v2\x15.kvbench.v1.HistogramR\aservice\x121\n" +
+	"\bresponse\x18\x06 \x01(\v2\x15.kvbench.v1.HistogramR\bresponse\x12$\n" +
 	"\x0elag_p99_micros\x18\a \x01(\x03R\flagP99Micros\x12\x17\n" +
-	"\awarm_up\x18\b \x01(\bR\x06warmUp\"\\\n" +
+	"\awarm_up\x18\b \x01(\bR\x06warmUp\";\n" +
+	"\tHistogram\x12\x16\n" +
+	"\x06micros\x18\x01 \x03(\rR\x06micros\x12\x16\n" +
+	"\x06counts\x18\x02 \x03(\x04R\x06counts\"\\\n" +
 	"\x10SetTargetRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\x01R\x06target\x12\x19\n" +
@@ -1631,12 +1695,13 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\x11\n" +
 	"\x0fListRunsRequest\";\n" +
 	"\x10ListRunsResponse\x12'\n" +
-	"\x04runs\x18\x01 \x03(\v2\x13.kvbench.v1.KeptRunR\x04runs\"~\n" +
+	"\x04runs\x18\x01 \x03(\v2\x13.kvbench.v1.KeptRunR\x04runs\"\x92\x01\n" +
 	"\aKeptRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12.\n" +
 	"\x13modified_unix_nanos\x18\x03 \x01(\x03R\x11modifiedUnixNanos\x12\x16\n" +
-	"\x06active\x18\x04 \x01(\bR\x06active\")\n" +
+	"\x06active\x18\x04 \x01(\bR\x06active\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\")\n" +
 	"\x10DeleteRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
 	"\x11DeleteRunResponse*m\n" +
@@ -1678,7 +1743,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -1693,23 +1758,24 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*RunStatus)(nil),         // 10: kvbench.v1.RunStatus
 	(*Totals)(nil),            // 11: kvbench.v1.Totals
 	(*Interval)(nil),          // 12: kvbench.v1.Interval
-	(*SetTargetRequest)(nil),  // 13: kvbench.v1.SetTargetRequest
-	(*SetTargetResponse)(nil), // 14: kvbench.v1.SetTargetResponse
-	(*StopRequest)(nil),       // 15: kvbench.v1.StopRequest
-	(*StopResponse)(nil),      // 16: kvbench.v1.StopResponse
-	(*CollectRequest)(nil),    // 17: kvbench.v1.CollectRequest
-	(*CollectResponse)(nil),   // 18: kvbench.v1.CollectResponse
-	(*ListRunsRequest)(nil),   // 19: kvbench.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),  // 20: kvbench.v1.ListRunsResponse
-	(*KeptRun)(nil),           // 21: kvbench.v1.KeptRun
-	(*DeleteRunRequest)(nil),  // 22: kvbench.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil), // 23: kvbench.v1.DeleteRunResponse
-	nil,                       // 24: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 25: kvbench.v1.CollectRequest.HaveEntry
+	(*Histogram)(nil),         // 13: kvbench.v1.Histogram
+	(*SetTargetRequest)(nil),  // 14: kvbench.v1.SetTargetRequest
+	(*SetTargetResponse)(nil), // 15: kvbench.v1.SetTargetResponse
+	(*StopRequest)(nil),       // 16: kvbench.v1.StopRequest
+	(*StopResponse)(nil),      // 17: kvbench.v1.StopResponse
+	(*CollectRequest)(nil),    // 18: kvbench.v1.CollectRequest
+	(*CollectResponse)(nil),   // 19: kvbench.v1.CollectResponse
+	(*ListRunsRequest)(nil),   // 20: kvbench.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),  // 21: kvbench.v1.ListRunsResponse
+	(*KeptRun)(nil),           // 22: kvbench.v1.KeptRun
+	(*DeleteRunRequest)(nil),  // 23: kvbench.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil), // 24: kvbench.v1.DeleteRunResponse
+	nil,                       // 25: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 26: kvbench.v1.CollectRequest.HaveEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
 	10, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	24, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	25, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
 	10, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
 	10, // 3: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
 	12, // 4: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
@@ -1717,32 +1783,34 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	0,  // 6: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
 	1,  // 7: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
 	11, // 8: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
-	10, // 9: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	25, // 10: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	21, // 11: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	2,  // 12: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 13: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	6,  // 14: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	8,  // 15: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	13, // 16: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	15, // 17: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	17, // 18: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	19, // 19: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	22, // 20: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
-	3,  // 21: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 22: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	7,  // 23: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	9,  // 24: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	14, // 25: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	16, // 26: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	18, // 27: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	20, // 28: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	23, // 29: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
-	21, // [21:30] is the sub-list for method output_type
-	12, // [12:21] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 9: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
+	13, // 10: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
+	10, // 11: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
+	26, // 12: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	22, // 13: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	2,  // 14: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 15: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	6,  // 16: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	8,  // 17: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	14, // 18: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	16, // 19: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	18, // 20: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	20, // 21: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	23, // 22: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
+	3,  // 23: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 24: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	7,  // 25: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	9,  // 26: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	15, // 27: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	17, // 28: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	19, // 29: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	21, // 30: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	24, // 31: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
+	23, // [23:32] is the sub-list for method output_type
+	14, // [14:23] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -1756,7 +1824,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
