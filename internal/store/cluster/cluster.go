@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster connects to a TiKV cluster through client-go, for the drivers
+// that use it. It knows client-go's settings and traps in one place: what is set per
+// process, what must be checked before the library is let loose, what it does
+// not tell its caller, and what its errors mean.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tikv/client-go/v2/rawkv"
+	"github.com/tikv/client-go/v2/tikv"
+	pd "github.com/tikv/pd/client"
+)
+
+// Cluster is an open connection to a cluster. Its methods may be called from any goroutine.
+type Cluster struct {
+	info    Info
+	clients []*Client
+}
+
+// Client is one instance of client-go's raw client.
+type Client struct {
+	*rawkv.Client
+	// Atomic is the same client, in the mode in which compare-and-swap works:
+	// its writes are atomic with respect to each other, and cost the store more.
+	Atomic *rawkv.Client
+	// Regions is what the client knows about regions and their leaders.
+	Regions *tikv.RegionCache
+	// Codec adds and removes the prefix of a keyspace.
+	Codec tikv.Codec
+}
+
+// Connect opens a connection to the cluster. It takes at most 10 s, and leaves nothing running when it fails.
+func Connect(ctx context.Context, c Config) (*Cluster, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	info, err := preflight(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	if err := acquire(&c); err != nil {
+		return nil, err
+	}
+	cl := &Cluster{info: *info}
+	for range max(1, c.Clients) {
+		client, err := newClient(ctx, &c)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("client-go: %w", err), cl.Close())
+		}
+		cl.clients = append(cl.clients, client)
+	}
+	return cl, nil
+}
+
+func newClient(ctx context.Context, c *Config) (*Client, error) {
+	version, err := c.version()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rawkv.NewClientWithOpts(ctx, c.PD,
+		rawkv.WithAPIVersion(version),
+		rawkv.WithKeyspace(c.Keyspace),
+		rawkv.WithSecurity(c.security()),
+		// The preflight has just succeeded, so that one more attempt is enough;
+		// by default there would be a hundred, deaf to ctx.
+		rawkv.WithPDOptions(pd.WithMaxErrorRetry(2)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	codec := raw.GetPDClient().(*tikv.CodecPDClient).GetCodec()
+	if err := replaceRPC(raw, tracedClient{tikv.NewRPCClient(tikv.WithSecurity(c.security()), tikv.WithCodec(codec))}); err != nil {
+		return nil, err
+	}
+	raw.SetColumnFamily(c.ColumnFamily)
+	atomic := *raw
+	atomic.SetAtomicForCAS(true)
+	return &Client{
+		Client: raw, Atomic: &atomic,
+		Regions: rawkv.ClientProbe{Client: raw}.GetRegionCache(),
+		Codec:   codec,
+	}, nil
+}
+
+// replaceRPC gives raw another RPC client, and closes the one that it was made with.
+func replaceRPC(raw *rawkv.Client, with tikv.Client) error {
+	old := *raw // to close the RPC client alone, close a client that has nothing else
+	probe := rawkv.ClientProbe{Client: &old}
+	probe.SetPDClient(nil)
+	probe.SetRegionCache(nil)
+	rawkv.ClientProbe{Client: raw}.SetRPCClient(with)
+	return old.Close()
+}
+
+// Info returns what the cluster said about itself when it was connected to.
+func (c *Cluster) Info() Info { return c.info }
+
+// Client returns the i-th instance, counted round.
+func (c *Cluster) Client(i int) *Client { return c.clients[i%len(c.clients)] }
+
+// Close closes all connections. No call may be in flight.
+func (c *Cluster) Close() error {
+	defer release()
+	var errs []error
+	for _, client := range c.clients {
+		errs = append(errs, client.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
+	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
+)
+
+// Trace follows one call after another through client-go, and sees what rawkv does not tell: how
+// many requests it sent, and errors in answers that it overlooks. Its
+// methods may be called from any goroutine.
+type Trace struct {
+	rpcs atomic.Int32
+
+	mu   sync.Mutex
+	text string
+}
+
+type traceKey struct{}
+
+// Context returns a context whose calls are followed by t.
+func (t *Trace) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// Reset makes t ready for the next call.
+func (t *Trace) Reset() {
+	t.rpcs.Store(0)
+	t.mu.Lock()
+	t.text = ""
+	t.mu.Unlock()
+}
+
+// RPCs returns how many requests the call sent to stores, retries and the
+// parts of a batch included. Requests to PD are not counted.
+func (t *Trace) RPCs() int32 { return t.rpcs.Load() }
+
+// StoreError returns the first error text with which a store answered the call,
+// or "". Region errors, which client-go deals with, are not among them.
+func (t *Trace) StoreError() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text
+}
+
+func (t *Trace) fail(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text == "" {
+		t.text = text
+	}
+}
+
+// tracedClient tells each call's Trace about the requests that are sent for it.
+type tracedClient struct{ tikv.Client }
+
+// SendRequest implements [tikv.Client]. client-go asserts an answer's type
+// unchecked, in goroutines of its own, so an answer of the wrong type would
+// end the process; here it is an error.
+func (c tracedClient) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (resp *tikvrpc.Response, err error) {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	if t == nil {
+		return c.Client.SendRequest(ctx, addr, req, timeout)
+	}
+	t.rpcs.Add(1)
+	defer func() {
+		if r := recover(); r != nil {
+			resp, err = nil, fmt.Errorf("%s answered a %s in a way that client-go cannot take: %v", addr, req.Type, r)
+		}
+	}()
+	resp, err = c.Client.SendRequest(ctx, addr, req, timeout)
+	if err != nil || resp.Resp == nil {
+		return resp, err
+	}
+	text, ok := storeError(req.Type, resp.Resp)
+	if !ok {
+		return nil, fmt.Errorf("%s answered a %s with a %T", addr, req.Type, resp.Resp)
+	}
+	if text != "" {
+		t.fail(text)
+	}
+	return resp, nil
+}
+
+// storeError returns the error text in a store's answer to a raw command; not
+// ok if it is not an answer to such a command. Of a batch read or a scan, TiKV reports an
+// error as one pair that holds nothing else, which rawkv takes for a miss,
+// or for an empty key.
+func storeError(cmd tikvrpc.CmdType, resp any) (text string, ok bool) {
+	switch cmd {
+	case tikvrpc.CmdRawGet:
+		if r, ok := resp.(*kvrpcpb.RawGetResponse); ok {
+			return r.Error, true
+		}
+	case tikvrpc.CmdRawBatchGet:
+		if r, ok := resp.(*kvrpcpb.RawBatchGetResponse); ok {
+			return PairError(r.Pairs), true
+		}
+	case tikvrpc.CmdRawPut:
+		if r, ok := resp.(*kvrpcpb.RawPutResponse); ok {
+			return r.Error, true
+		}
+	case tikvrpc.CmdRawBatchPut:
+		if r, ok := resp.(*kvrpcpb.RawBatchPutResponse); ok {
+			return r.Error, true
+		}
+	case tikvrpc.CmdRawDelete:
+		if r, ok := resp.(*kvrpcpb.RawDeleteResponse); ok {
+			return r.Error, true
+		}
+	case tikvrpc.CmdRawBatchDelete:
+		if r, ok := resp.(*kvrpcpb.RawBatchDeleteResponse); ok {
+			return r.Error, true
+		}
+	case tikvrpc.CmdRawScan:
+		if r, ok := resp.(*kvrpcpb.RawScanResponse); ok {
+			return PairError(r.Kvs), true
+		}
+	case tikvrpc.CmdRawCompareAndSwap:
+		if r, ok := resp.(*kvrpcpb.RawCASResponse); ok {
+			return r.Error, true
+		}
+	default:
+		return "", true // a command that no driver of ours sends
+	}
+	return "", false
+}
+
+// PairError returns the text of the first error among pairs, or "".
+func PairError(pairs []*kvrpcpb.KvPair) string {
+	for _, p := range pairs {
+		switch e := p.GetError(); {
+		case e == nil:
+		case e.Abort != "":
+			return e.Abort
+		case e.Retryable != "":
+			return e.Retryable
+		default:
+			return e.String()
+		}
+	}
+	return ""
+}

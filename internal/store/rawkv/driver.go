@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rawkv is the driver over client-go's raw client: what an application
+// in Go gets from TiKV, with the library's own batching, routing and retries.
+//
+// The library blocks its caller, so each virtual thread has a goroutine, which
+// is started at the thread's first call and kept. The lane hands it calls and
+// finds the completions in its inbox.
+package rawkv
+
+import (
+	"context"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/cluster"
+)
+
+// Driver implements [store.Driver].
+type Driver struct {
+	cluster *cluster.Cluster
+	timeout time.Duration
+}
+
+// Open connects to a cluster. Calls take at most timeout each; 0 leaves that to
+// client-go, whose retries end after 40 s of waiting or more. Open itself takes at most 10 s.
+func Open(ctx context.Context, c cluster.Config, timeout time.Duration) (*Driver, error) {
+	cl, err := cluster.Connect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{cluster: cl, timeout: timeout}, nil
+}
+
+// Info returns what the cluster said about itself.
+func (d *Driver) Info() cluster.Info { return d.cluster.Info() }
+
+// Open implements [store.Driver]. The virtual threads of all lanes are dealt to
+// the client instances in turn.
+func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {
+	return newSession(lane, threads, clk, d.timeout, d.cluster.Client), nil
+}
+
+// Close implements [store.Driver].
+func (d *Driver) Close() error { return d.cluster.Close() }
