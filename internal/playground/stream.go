@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package playground
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/pingcap/kvproto/pkg/tikvpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// BatchCommands serves one stream. The commands of a message are served where they were received, one after another, and answered
+// by one message: with nothing in the way this costs no goroutine and no allocation. Commands that a disturbance delays and heavy
+// ones leave this path together, on a goroutine of their own, so that they hold up nothing that came with or after them.
+func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
+	var (
+		sending  sync.Mutex
+		detached sync.WaitGroup
+		x        = newExchange()
+	)
+	defer func() { x.free() }()
+	defer detached.Wait()
+	reply := func(x *exchange) error {
+		sending.Lock()
+		defer sending.Unlock()
+		return stream.SendMsg(&x.answers)
+	}
+	for {
+		switch err := stream.RecvMsg(x); err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+		s.stats.message(x.slots[:x.used])
+		d := s.trouble.Load()
+		if d == nil && !x.anyHeavy() {
+			if err := s.serve(x, x.slots[:x.used], nil, reply); err != nil {
+				return err
+			}
+			continue
+		}
+		now, later := s.divide(d, x)
+		if err := s.serve(x, now.slots, now.faults, reply); err != nil {
+			return err
+		}
+		if len(later.slots) == 0 {
+			continue
+		}
+		owned := x
+		x = newExchange()
+		detached.Go(func() {
+			defer owned.free()
+			if pause(stream.Context(), time.Until(later.due)) == nil {
+				// An error here is the stream's own end, which RecvMsg reports.
+				_ = s.serve(owned, later.slots, later.faults, reply)
+			}
+		})
+	}
+}
+
+// serve answers some commands of a message with one message.
+func (s *store) serve(x *exchange, slots []*slot, faults []fault, reply func(*exchange) error) error {
+	if len(slots) == 0 {
+		return nil
+	}
+	x.begin(s)
+	x.reset()
+	for i, slot := range slots {
+		if faults != nil {
+			x.fault = faults[i]
+		}
+		x.serve(slot)
+	}
+	if err := x.finish(); err != nil {
+		return status.Errorf(codes.Internal, "store %d: %v", s.id, err)
+	}
+	return reply(x)
+}
+
+// share is a part of a message: commands, what happens to each, and when.
+type share struct {
+	slots  []*slot
+	faults []fault
+	due    time.Time
+}
+
+func (p *share) add(s *slot, f fault) {
+	p.slots, p.faults = append(p.slots, s), append(p.faults, f)
+}
+
+// divide separates the commands of a message that are served at once from those that are delayed or heavy.
+func (s *store) divide(d *trouble, x *exchange) (now, later share) {
+	arrived := time.Now()
+	later.due = arrived
+	for _, slot := range x.slots[:x.used] {
+		f := d.strike(arrived)
+		if empty := slot.other.GetEmpty(); slot.cmd == cmdEmpty && empty != nil {
+			f.delay += time.Duration(min(empty.DelayTime, maxEmptyDelay)) * time.Millisecond
+		}
+		if f.delay == 0 && !slot.cmd.heavy() {
+			now.add(slot, f)
+			continue
+		}
+		later.add(slot, f)
+		if due := arrived.Add(f.delay); due.After(later.due) {
+			later.due = due
+		}
+	}
+	return now, later
+}
+
+// maxEmptyDelay bounds, in milliseconds, the delay that an Empty command may ask for.
+const maxEmptyDelay = 60_000
+
+func (x *exchange) anyHeavy() bool {
+	for _, s := range x.slots[:x.used] {
+		if s.cmd.heavy() || s.cmd == cmdEmpty {
+			return true
+		}
+	}
+	return false
+}
+
+// pause waits for d, or until the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
