@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Event is something that happened during a run.
+type Event struct {
+	At     time.Time `json:"at"`
+	S      float64   `json:"s"`    // on the run's clock; negative before its start
+	Kind   string    `json:"kind"` // "start", "warmup-end", "worker-lost", "target", "stop", "note", …
+	Worker string    `json:"worker,omitempty"`
+	Text   string    `json:"text,omitempty"`
+}
+
+// EventLog appends to a run's events. It is safe for concurrent use.
+type EventLog struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// OpenEvents opens the events of a run's directory for appending.
+func OpenEvents(dir string) (*EventLog, error) {
+	f, err := os.OpenFile(filepath.Join(dir, EventsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("open the event log: %w", err)
+	}
+	return &EventLog{file: f}, nil
+}
+
+// Append writes an event.
+func (l *EventLog) Append(e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write an event: %w", err)
+	}
+	return nil
+}
+
+// Close closes the log.
+func (l *EventLog) Close() error { return l.file.Close() }
+
+// Events yields the events of a run's directory. A line that cannot be read is
+// yielded as a [*LineError]; the ones after it follow.
+func Events(dir string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f, err := os.Open(filepath.Join(dir, EventsFile))
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer f.Close()
+		lines := newLines(f, EventsFile, parseJSON[Event])
+		for {
+			e, err := lines.next()
+			if lines.done || !yield(e, err) {
+				return
+			}
+		}
+	}
+}

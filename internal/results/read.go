@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// Count is what was counted of one row in one interval.
+type Count struct{ Operations, Batches, RPCs int64 }
+
+// Counts is what was counted in one interval, of the window or outside of it.
+type Counts struct {
+	Rows    [measure.Rows]Count
+	Started [workload.Kinds]int64
+	Skipped int64
+	CutOff  int64
+	Clamped int64
+}
+
+// Histogram is one histogram of one interval.
+type Histogram struct {
+	Tag
+	*hdrhistogram.PackedHistogram
+}
+
+// Interval is all that a journal holds of one interval.
+type Interval struct {
+	Second
+	Window, Warmup Counts
+	Histograms     []Histogram
+	Errors         []Errors
+}
+
+// JournalReader reads a worker's journal, interval by interval.
+type JournalReader struct {
+	secs   *lines[Second]
+	counts *lines[count]
+	hists  *lines[histogram]
+	errs   *lines[errorsLine]
+
+	warn  func(error)
+	files []io.Closer
+	last  time.Duration
+}
+
+// OpenJournal opens the journal in a worker's directory. Whatever of it cannot be
+// read without ending the reading is told to warn, as a *[LineError] where it is a line.
+func OpenJournal(dir string, warn func(error)) (*JournalReader, error) {
+	r := &JournalReader{warn: warn}
+	open := func(name string) io.Reader {
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			warn(err)
+			return bytes.NewReader(nil)
+		}
+		r.files = append(r.files, f)
+		return f
+	}
+	secs, err := os.Open(filepath.Join(dir, SecondsFile))
+	if err != nil {
+		return nil, err
+	}
+	r.files = append(r.files, secs)
+	r.read(secs, open(CountsFile), open(HistogramsFile), open(ErrorsFile))
+	return r, nil
+}
+
+func (r *JournalReader) read(secs, counts, hists, errs io.Reader) {
+	r.secs = newLines(secs, SecondsFile, parseSecond)
+	r.counts = newLines(counts, CountsFile, parseCount)
+	r.hists = newLines(hists, HistogramsFile, parseHistogram)
+	r.errs = newLines(errs, ErrorsFile, parseErrors)
+}
+
+// Close closes the journal.
+func (r *JournalReader) Close() error {
+	var errs []error
+	for _, f := range r.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Next returns the next interval, or io.EOF after the last whole one.
+func (r *JournalReader) Next() (*Interval, error) {
+	for {
+		second, err := r.secs.next()
+		var line *LineError
+		if errors.As(err, &line) {
+			r.warn(err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.secs.done {
+			return nil, io.EOF
+		}
+		if second.Start < r.last {
+			r.warn(fmt.Errorf("%s:%d: interval at %v left out: it is earlier than the one before", SecondsFile, r.secs.line, second.Start))
+			continue
+		}
+		r.last = second.End
+		iv := &Interval{Second: second}
+		return iv, r.fill(iv)
+	}
+}
+
+// fill takes what belongs to an interval from the other files.
+func (r *JournalReader) fill(iv *Interval) error {
+	at := span{iv.Start, iv.End}
+	return errors.Join(
+		take(r.counts, at, r.warn, func(c count) error {
+			if c.warmup {
+				return iv.Warmup.add(c)
+			}
+			return iv.Window.add(c)
+		}),
+		take(r.hists, at, r.warn, func(h histogram) error {
+			iv.Histograms = append(iv.Histograms, h.Histogram)
+			return nil
+		}),
+		take(r.errs, at, r.warn, func(e errorsLine) error {
+			iv.Errors = append(iv.Errors, e.Errors)
+			return nil
+		}),
+	)
+}
+
+// add counts a line of counts.csv.
+func (c *Counts) add(line count) error {
+	if row, ok := measure.ParseRow(line.tag); ok {
+		sum := &c.Rows[row]
+		sum.Operations += line.Operations
+		sum.Batches += line.Batches
+		sum.RPCs += line.RPCs
+		return nil
+	}
+	if kind, ok := strings.CutSuffix(line.tag, startedSuffix); ok {
+		for k := range workload.Kind(workload.Kinds) {
+			if k.String() == kind {
+				c.Started[k] += line.Operations
+				return nil
+			}
+		}
+	}
+	switch line.tag {
+	case skippedTag:
+		c.Skipped += line.Operations
+	case cutOffTag:
+		c.CutOff += line.Operations
+	case clampedTag:
+		c.Clamped += line.Operations
+	default:
+		return fmt.Errorf("tag %q is unknown", line.tag)
+	}
+	return nil
+}
+
+// span is the interval that a line belongs to.
+type span struct{ start, end time.Duration }
+
+func (s span) at() span { return s }
+
+func (s span) compare(o span) int {
+	return cmp.Or(cmp.Compare(s.start, o.start), cmp.Compare(s.end, o.end))
+}
+
+// take passes the lines of an interval to f, and leaves later ones where they are.
+func take[T interface{ at() span }](l *lines[T], at span, warn func(error), f func(T) error) error {
+	for {
+		line, err := l.peek()
+		if l.done {
+			return err
+		}
+		if err == nil {
+			switch line.at().compare(at) {
+			case 1:
+				return nil
+			case 0:
+				err = f(line)
+			default:
+				err = fmt.Errorf("there is no interval from %v to %v in %s", line.at().start, line.at().end, SecondsFile)
+			}
+			if err != nil {
+				err = &LineError{File: l.file, Line: l.line, Err: err}
+			}
+		}
+		if err != nil {
+			warn(err)
+		}
+		l.drop()
+	}
+}
+
+// count is a line of counts.csv.
+type count struct {
+	span
+	warmup bool
+	tag    string
+	Count
+}
+
+func parseCount(line []byte) (c count, err error) {
+	text := string(line)
+	if text == "" || text == strings.TrimSpace(countsHeader) {
+		return c, errNoRecord
+	}
+	fields := strings.Split(text, ",")
+	if len(fields) < 6 {
+		return c, fmt.Errorf("%d columns, want 6", len(fields))
+	}
+	if c.start, err = parseSeconds(fields[0]); err != nil {
+		return c, err
+	}
+	if c.end, err = parseSeconds(fields[1]); err != nil {
+		return c, err
+	}
+	c.tag, c.warmup = strings.CutPrefix(fields[2], warmupPrefix)
+	for i, n := range []*int64{&c.Operations, &c.Batches, &c.RPCs} {
+		if *n, err = parseCounter(fields[3+i]); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// histogram is a line of hist.hlog.
+type histogram struct {
+	span
+	Histogram
+}
+
+// parseHistogram reads a line of an interval log as HdrHistogram's log writers
+// make it: Tag=name,start,length,max,histogram.
+func parseHistogram(line []byte) (h histogram, err error) {
+	text := string(line)
+	if text == "" || text[0] == '#' || text[0] == '"' {
+		return h, errNoRecord
+	}
+	fields := strings.SplitN(text, ",", 5)
+	if len(fields) < 5 {
+		return h, fmt.Errorf("%d columns, want 5", len(fields))
+	}
+	name, ok := strings.CutPrefix(fields[0], "Tag=")
+	if h.Tag, ok = ParseTag(name); !ok {
+		return h, fmt.Errorf("tag %q is unknown", fields[0])
+	}
+	if h.start, err = parseSeconds(fields[1]); err != nil {
+		return h, err
+	}
+	length, err := parseSeconds(fields[2])
+	if err != nil {
+		return h, err
+	}
+	h.end = h.start + length
+	h.PackedHistogram, err = hdrhistogram.DecodePacked([]byte(fields[4]))
+	return h, err
+}
+
+// errorsLine is a line of errors.jsonl.
+type errorsLine struct {
+	span
+	Errors
+}
+
+func parseErrors(line []byte) (e errorsLine, err error) {
+	if e.Errors, err = parseJSON[Errors](line); err != nil {
+		return e, err
+	}
+	if !(e.StartS >= 0 && e.StartS <= e.EndS && e.EndS <= maxSeconds) || e.Count < 0 {
+		return e, fmt.Errorf("%d errors from %g to %g s cannot be", e.Count, e.StartS, e.EndS)
+	}
+	e.span = span{Duration(e.StartS), Duration(e.EndS)}
+	return e, nil
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/measure"
+)
+
+// Second is a line of seconds.csv: one interval of one worker at a glance. Its
+// counts hold whatever completed in it, of the warm-up as well.
+type Second struct {
+	Start, End time.Duration // on the run's clock
+
+	Target  float64 // this worker's share, operations per second
+	Started int64   // operations
+	OK      int64
+	Missing int64 // not found
+	Wrong   int64
+	Failed  int64
+	Batches int64
+	RPCs    int64
+	Skipped int64 // slots
+	CutOff  int64 // operations
+	Clamped int64 // values
+
+	LagP50, LagP99, LagMax int64 // µs
+	LaneP99                int64 // µs
+
+	Host measure.HostSample
+}
+
+// column is one field of a Second in seconds.csv.
+type column struct {
+	name  string
+	write func(buf []byte, s *Second) []byte
+	read  func(text string, s *Second) error
+}
+
+func integer[T int | int64](name string, field func(*Second) *T) column {
+	return column{name,
+		func(buf []byte, s *Second) []byte { return strconv.AppendInt(buf, int64(*field(s)), 10) },
+		func(text string, s *Second) error {
+			n, err := parseCounter(text)
+			*field(s) = T(n)
+			return err
+		},
+	}
+}
+
+func duration(name string, unit time.Duration, field func(*Second) *time.Duration) column {
+	return column{name,
+		func(buf []byte, s *Second) []byte {
+			if unit == time.Second {
+				return strconv.AppendFloat(buf, seconds(*field(s)), 'f', 6, 64)
+			}
+			return strconv.AppendInt(buf, int64(field(s).Round(unit)/unit), 10)
+		},
+		func(text string, s *Second) error {
+			v, err := parseNumber(text, maxSeconds*float64(time.Second/unit))
+			*field(s) = Duration(v * unit.Seconds())
+			return err
+		},
+	}
+}
+
+// maxCount bounds the counters of one line, so that sums of them stay far from overflow.
+const maxCount = 1 << 52
+
+func parseCounter(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && (n < 0 || n > maxCount) {
+		return 0, fmt.Errorf("%s is out of range", text)
+	}
+	return n, err
+}
+
+// parseSeconds reads a time on the run's clock.
+func parseSeconds(text string) (time.Duration, error) {
+	v, err := parseNumber(text, maxSeconds)
+	return Duration(v), err
+}
+
+// parseNumber reads a number within 0 and limit.
+func parseNumber(text string, limit float64) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && (math.IsNaN(v) || v < 0 || v > limit) {
+		return 0, fmt.Errorf("%s is out of range", text)
+	}
+	return v, err
+}
+
+var secondColumns = []column{
+	duration("start_s", time.Second, func(s *Second) *time.Duration { return &s.Start }),
+	duration("end_s", time.Second, func(s *Second) *time.Duration { return &s.End }),
+	{"target",
+		func(buf []byte, s *Second) []byte { return strconv.AppendFloat(buf, s.Target, 'f', -1, 64) },
+		func(text string, s *Second) (err error) {
+			s.Target, err = parseNumber(text, math.MaxFloat64)
+			return err
+		},
+	},
+	integer("started", func(s *Second) *int64 { return &s.Started }),
+	integer("ok", func(s *Second) *int64 { return &s.OK }),
+	integer("not_found", func(s *Second) *int64 { return &s.Missing }),
+	integer("wrong", func(s *Second) *int64 { return &s.Wrong }),
+	integer("errors", func(s *Second) *int64 { return &s.Failed }),
+	integer("batches", func(s *Second) *int64 { return &s.Batches }),
+	integer("rpcs", func(s *Second) *int64 { return &s.RPCs }),
+	integer("skipped", func(s *Second) *int64 { return &s.Skipped }),
+	integer("cut_off", func(s *Second) *int64 { return &s.CutOff }),
+	integer("clamped", func(s *Second) *int64 { return &s.Clamped }),
+	integer("lag_p50_us", func(s *Second) *int64 { return &s.LagP50 }),
+	integer("lag_p99_us", func(s *Second) *int64 { return &s.LagP99 }),
+	integer("lag_max_us", func(s *Second) *int64 { return &s.LagMax }),
+	integer("lane_p99_us", func(s *Second) *int64 { return &s.LaneP99 }),
+	duration("cpu_s", time.Second, func(s *Second) *time.Duration { return &s.Host.CPU }),
+	integer("cores", func(s *Second) *int { return &s.Host.Cores }),
+	integer("gcs", func(s *Second) *int64 { return &s.Host.GCs }),
+	duration("gc_pause_us", time.Microsecond, func(s *Second) *time.Duration { return &s.Host.GCPause }),
+	duration("sched_p50_us", time.Microsecond, func(s *Second) *time.Duration { return &s.Host.SchedP50 }),
+	duration("sched_p99_us", time.Microsecond, func(s *Second) *time.Duration { return &s.Host.SchedP99 }),
+	integer("goroutines", func(s *Second) *int { return &s.Host.Goroutines }),
+	integer("heap_bytes", func(s *Second) *int64 { return &s.Host.HeapBytes }),
+	integer("rss_bytes", func(s *Second) *int64 { return &s.Host.RSSBytes }),
+}
+
+func secondsHeader() []byte {
+	var buf []byte
+	for i, c := range secondColumns {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = append(buf, c.name...)
+	}
+	return append(buf, '\n')
+}
+
+func appendSecond(buf []byte, s *Second) []byte {
+	for i, c := range secondColumns {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = c.write(buf, s)
+	}
+	return append(buf, '\n')
+}
+
+// parseSecond reads a line of seconds.csv. Columns beyond those known are passed over.
+func parseSecond(line []byte) (s Second, err error) {
+	if len(line) == 0 || bytes.HasPrefix(line, []byte(secondColumns[0].name)) {
+		return s, errNoRecord
+	}
+	for i, c := range secondColumns {
+		field, rest, more := bytes.Cut(line, []byte(","))
+		if err := c.read(string(field), &s); err != nil {
+			return s, fmt.Errorf("column %s: %w", c.name, err)
+		}
+		if !more && i < len(secondColumns)-1 {
+			return s, fmt.Errorf("%d columns, want %d", i+1, len(secondColumns))
+		}
+		line = rest
+	}
+	if s.End < s.Start {
+		return s, fmt.Errorf("it ends at %v, before it starts at %v", s.End, s.Start)
+	}
+	return s, nil
+}
+
+// newSecond sums up an interval.
+func newSecond(iv *measure.Interval, target float64, host measure.HostSample) *Second {
+	s := &Second{Start: iv.Start, End: iv.End, Target: target, Host: host}
+	lag, lane := measure.NewHDR(), measure.NewHDR()
+	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
+		for row := range measure.Row(measure.Rows) {
+			cell := &set.Cells[row]
+			*s.outcome(row) += cell.Operations
+			s.Batches += cell.Batches
+			s.RPCs += cell.RPCs
+		}
+		for _, n := range set.Started {
+			s.Started += n
+		}
+		s.Skipped += set.Skipped
+		s.CutOff += set.CutOff
+		s.Clamped += set.Clamped
+		set.Lag.AddTo(lag)
+		set.Lane.AddTo(lane)
+	}
+	if l := measure.LatencyOf(lag); l != nil {
+		s.LagP50, s.LagP99, s.LagMax = l.P50, l.P99, l.Max
+	}
+	if l := measure.LatencyOf(lane); l != nil {
+		s.LaneP99 = l.P99
+	}
+	return s
+}
+
+// outcome returns where the operations of a row are counted.
+func (s *Second) outcome(row measure.Row) *int64 {
+	return [...]*int64{&s.OK, &s.Missing, &s.Wrong, &s.Failed}[row.Outcome()]
+}
