@@ -51,8 +51,11 @@ func (o Outcome) String() string {
 type Result struct {
 	Count [Outcomes]int32 // operations by outcome; their sum is the batch's size
 	RPCs  int32           // requests sent for all of its calls
-	Class store.Class     // of the failed ones
-	Err   error           // of the first failed one, or what is wrong with a wrong value
+	Rows  int32           // rows that scans returned
+	// Retries counts calls that were repeated: swaps that lost a race, failed inserts of a load.
+	Retries int32
+	Class   store.Class // of the failed ones
+	Err     error       // of the first failed one, or what is wrong with a wrong value
 }
 
 // Outcome returns the worst outcome that occurred.

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// defaultDuration is that of a run which says neither how many operations nor how long.
+const defaultDuration = time.Minute
+
+// checker collects what is wrong with combinations of properties, each under the
+// name of the one that should change.
+type checker struct {
+	spec    *Spec
+	written map[string]Pair
+	errs    []error
+}
+
+// require reports a problem with the property unless ok.
+func (c *checker) require(ok bool, name, format string, args ...any) {
+	if ok {
+		return
+	}
+	pair, found := c.written[name]
+	if !found {
+		pair = Pair{Key: name, Value: byName[name].format(c.spec), Where: "default"}
+	}
+	c.errs = append(c.errs, &Error{pair.Where, cmp.Or(pair.Key, name), pair.Value, fmt.Sprintf(format, args...)})
+}
+
+// finish fills in what follows from other properties and checks combinations.
+func (s *Spec) finish(written map[string]Pair) []error {
+	c := &checker{spec: s, written: written}
+	c.records()
+	c.length()
+	c.operations()
+	c.keys()
+	c.rows()
+	c.cluster()
+	return c.errs
+}
+
+func (c *checker) records() {
+	s := c.spec
+	c.require(s.InsertStart < s.Records, "insertstart",
+		"lies at or beyond recordcount=%d; the first record is 0", s.Records)
+	if s.InsertStart < s.Records {
+		c.require(s.InsertCount <= s.Records-s.InsertStart, "insertcount",
+			"insertstart=%d and insertcount=%d reach beyond recordcount=%d", s.InsertStart, s.InsertCount, s.Records)
+	}
+	if s.InsertCount == 0 {
+		s.InsertCount = s.Records - s.InsertStart
+	}
+}
+
+func (c *checker) length() {
+	s := c.spec
+	if s.Phase == Load {
+		if s.Duration > 0 || s.Operations > 0 || s.Warmup > 0 {
+			s.Duration, s.Operations, s.Warmup = 0, 0, 0
+			c.ignored("a load ends when every record is in", "maxexecutiontime", "operationcount", "warmuptime")
+		}
+		return
+	}
+	if s.Operations == 0 && s.Duration == 0 {
+		s.Duration = defaultDuration
+	}
+	c.require(s.CatchUp == 0 || s.CatchUp >= 1, "catchup", "must be 0 (skip missed slots) or at least 1")
+}
+
+// ignored warns of those of the properties that were written with a value; files
+// are shared between load and run, so operationcount alone is not worth a word.
+func (c *checker) ignored(why string, names ...string) {
+	for _, name := range names {
+		if pair, ok := c.written[name]; ok && name != "operationcount" && pair.Value != "0" {
+			c.spec.warn("%s: %s is for runs: %s", pair.Where, name, why)
+		}
+	}
+}
+
+func (c *checker) operations() {
+	s := c.spec
+	c.require(s.Proportions.Sum() > 0, "readproportion", "all proportions are 0; give at least one kind of operation a weight")
+	c.require(s.MinScan <= s.MaxScan, "minscanlength", "is above maxscanlength=%d", s.MaxScan)
+	c.require(s.TTL%time.Second == 0, "ttl", "must be whole seconds")
+	c.require(s.TTL == 0 || s.TiKV.APIVersion != V1, "ttl", "needs tikv.apiversion=V1TTL or V2")
+	if s.Integrity && s.Proportions.Update > 0 && s.UpdateMode == ReadModifyWrite && s.VerifyWrites {
+		s.warn("verifywrites: two updates of one row at the same time may overwrite each other; updatemode=%s does not allow it", CompareAndSwap)
+	}
+	if s.IsDefault("threadcount") && s.Phase == Run {
+		s.warn("threadcount is not set: 1 call in flight per worker")
+	}
+	if s.IsDefault("recordcount") {
+		s.warn("recordcount is not set: %d records assumed", s.Records)
+	}
+}
+
+// Digits returns the most digits that a record's number can have in a key.
+func (s *Spec) Digits() int {
+	switch {
+	case s.Key.Format == Hex:
+		return max(16, s.Key.Padding)
+	case s.Key.Order == Ordered:
+		return max(len(strconv.FormatInt(s.Records-1, 10)), s.Key.Padding)
+	case s.Key.Hash == Mix:
+		return max(20, s.Key.Padding)
+	}
+	return max(19, s.Key.Padding)
+}
+
+func (c *checker) keys() {
+	s := c.spec
+	if s.Key.Length > 0 {
+		need := len(s.Key.Prefix) + s.Digits()
+		c.require(s.Key.Length >= need, "keylength",
+			"prefix %q and a number of up to %d digits need %d; shorten keyprefix or set keylength=%d", s.Key.Prefix, s.Digits(), need, need)
+		c.require(s.Key.Length > len(s.Key.Prefix), "keyprefix", "is as long as keylength=%d: no room for a number", s.Key.Length)
+	}
+	c.require(len(s.Key.Table)+len(s.Key.Prefix) <= 2048, "keyprefix", "table and prefix may be 2048 bytes at most")
+}
+
+func (c *checker) rows() {
+	s := c.spec
+	r := &s.Row
+	longest := int64(r.FieldLength)
+	switch r.LengthDistribution {
+	case Histogram:
+		longest = r.LengthHistogram.Max()
+		c.require(longest > 0, "fieldlengthhistogram", "is needed for fieldlengthdistribution=histogram")
+	case Uniform, Zipfian:
+		c.require(r.MinFieldLength <= r.FieldLength, "minfieldlength", "is above fieldlength=%d", r.FieldLength)
+	}
+	c.require(longest*int64(r.Fields) <= maxBytes, "fieldlength",
+		"%d fields of %d bytes are more than a store takes in one write (%d bytes)", r.Fields, longest, maxBytes)
+	constant := r.LengthDistribution == Constant
+	c.require(r.Format != Raw || r.Fields == 1 || constant, "valueformat",
+		"raw has no field boundaries: use fieldcount=1 or fieldlengthdistribution=constant")
+	if !s.Integrity {
+		return
+	}
+	c.require(s.IntegrityFormat == CRC32C || constant, "integrityformat",
+		"go-ycsb's values need fieldlengthdistribution=constant; crc32c works with any")
+	c.require(s.IntegrityFormat == CRC32C || r.Compressibility == 0, "compressibility",
+		"integrityformat=go-ycsb fixes every byte of a value; use crc32c")
+	c.require(!constant || r.FieldLength > 0, "fieldlength", "an empty field cannot carry a checksum")
+}
+
+func (c *checker) cluster() {
+	t := &c.spec.TiKV
+	c.require(t.Keyspace == "" || t.APIVersion == V2, "tikv.keyspace", "needs tikv.apiversion=V2")
+	c.require((t.Cert == "") == (t.Key == ""), "tikv.cert", "tikv.cert and tikv.key belong together")
+	c.require(t.Cert == "" || t.CA != "", "tikv.ca", "is needed with tikv.cert")
+	c.require(t.Timeout >= time.Millisecond, "tikv.timeout", "must be at least 1ms")
+}

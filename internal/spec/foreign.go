@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// foreign judges a property that is not ours: some do nothing here and are
+// accepted with a warning (or without one), some ask for what kvbench does under
+// another name, and the rest are mistakes.
+func foreign(p Pair) (warning string, err error) {
+	refuse := func(format string, args ...any) (string, error) {
+		return "", &Error{p.Where, p.Key, p.Value, fmt.Sprintf(format, args...)}
+	}
+	switch p.Key {
+	case "":
+		return refuse("the property has no name")
+	case "workload":
+		if slices.Contains([]string{"core", "site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"}, p.Value) {
+			return "", nil
+		}
+		return refuse("kvbench runs the core workload only: write workload=core or leave it out")
+	case "db":
+		if strings.Contains(strings.ToLower(p.Value), "tikv") {
+			return "", nil
+		}
+		return p.Where + ": db is ignored: kvbench drives TiKV", nil
+	case "command":
+		return p.Where + ": command is ignored: kvbench load and kvbench run say it", nil
+	case "tikv.type":
+		if strings.EqualFold(p.Value, "raw") {
+			return "", nil
+		}
+		return refuse("kvbench drives TiKV's raw key-value API only: write tikv.type=raw")
+	case "readallfieldsbyname":
+		return p.Where + ": readallfieldsbyname is ignored: the raw API reads whole rows", nil
+	}
+	if use, ok := renamed[p.Key]; ok {
+		return refuse("%s", use)
+	}
+	if why, ok := harmless[p.Key]; ok {
+		return fmt.Sprintf("%s: %s is ignored: %s", p.Where, p.Key, why), nil
+	}
+	if db, _, ok := strings.Cut(p.Key, "."); ok && slices.Contains(otherDatabases, db) {
+		return fmt.Sprintf("%s: %s is ignored: it is for another database", p.Where, p.Key), nil
+	}
+	if near := nearest(p.Key); near != "" {
+		return refuse("unknown property; did you mean %s?", near)
+	}
+	return refuse("unknown property; kvbench workloads lists those that there are")
+}
+
+// renamed are names that ask for something kvbench says otherwise.
+var renamed = map[string]string{
+	"threads":               "write threadcount",
+	"batchsize":             "write batch.size for operations per call, tikv.batchsize for requests per message",
+	"duration":              "write maxexecutiontime",
+	"runtime":               "write maxexecutiontime",
+	"workload.class":        "write workload=core or leave it out",
+	"cas":                   "write updatemode=compare-and-swap",
+	"measurement.trackjvm":  "there is no JVM; the report shows CPU and garbage collection of each worker",
+	"requestdistrib":        "write requestdistribution",
+	"readmodifywrite":       "write readmodifywriteproportion",
+	"tikv.batchmaxwaittime": "write tikv.batchwait",
+}
+
+// harmless are properties of YCSB and go-ycsb that change how they print or
+// store, or that do nothing for the raw API; a file with them still means the same load.
+var harmless = map[string]string{
+	"measurementtype":                        "every run keeps HdrHistograms; kvbench analyze --format chooses the output",
+	"measurement.interval":                   "service and response time are both always recorded, every second",
+	"measurement.output_file":                "results go to the results directory (--out)",
+	"measurement.raw.output_file":            "results go to the results directory (--out)",
+	"measurement.histogram.verbose":          "kvbench analyze prints what it has",
+	"histogram.buckets":                      "histograms reach from 1 µs to 60 s at 3 digits",
+	"histogram.percentiles.export":           "kvbench analyze prints the percentiles",
+	"histogram.percentiles.export.filepath":  "results go to the results directory (--out)",
+	"hdrhistogram.percentiles":               "kvbench analyze prints the percentiles",
+	"hdrhistogram.fileoutput":                "interval logs are always written",
+	"hdrhistogram.output.path":               "results go to the results directory (--out)",
+	"hdrhistogram.max":                       "histograms reach from 1 µs to 60 s at 3 digits",
+	"timeseries.granularity":                 "there is an interval for every second",
+	"outputstyle":                            "kvbench analyze --format chooses the output",
+	"exporter":                               "kvbench analyze --format chooses the output",
+	"exportfile":                             "results go to the results directory (--out)",
+	"status":                                 "progress is shown every second",
+	"status.interval":                        "progress is shown every second",
+	"label":                                  "runs are named by their id",
+	"silence":                                "errors are counted by class and their first texts kept",
+	"verbose":                                "errors are counted by class and their first texts kept",
+	"reportlatencyforeacherror":              "errors have their own histograms, by class",
+	"latencytrackederrors":                   "errors have their own histograms, by class",
+	"debug.pprof":                            "profiles are at the worker's --metrics address",
+	"dropdata":                               "kvbench never drops data",
+	"spin.sleep":                             "lanes do not sleep per thread",
+	"core_workload_insertion_retry_interval": "retries are immediate; the client backs off by itself",
+	"core_workload_insertion_keep_going_on_error": "a failed insert is counted and its range is taken up by the next load",
+	"tikv.async_commit":                           "it is for transactions",
+	"tikv.one_pc":                                 "it is for transactions",
+	"tikv.causal_consistency":                     "it is for transactions",
+}
+
+// otherDatabases are the prefixes of go-ycsb's and YCSB's other bindings.
+var otherDatabases = []string{
+	"aerospike", "badger", "basicdb", "boltdb", "cassandra", "couchbase", "dynamodb", "elastic", "etcd", "fdb",
+	"foundationdb", "hbase", "jdbc", "minio", "mongodb", "mysql", "pebble", "pg", "redis", "rocksdb", "s3", "spanner",
+	"sqlite", "taskcluster", "tarantool",
+}
+
+// nearest returns the known name that is closest to name, or "" when none is close.
+func nearest(name string) string {
+	best, distance := "", max(2, len(name)/4)+1
+	consider := func(candidate string) {
+		if d := editDistance(strings.ToLower(name), candidate); d < distance {
+			best, distance = candidate, d
+		}
+	}
+	for i := range table {
+		consider(table[i].Name)
+	}
+	return best
+}
+
+// editDistance is Levenshtein's: insertions, deletions and replacements of bytes.
+// Long names are cut, since they match nothing anyway.
+func editDistance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

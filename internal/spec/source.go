@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/magiconair/properties"
+
+	"github.com/kvbench/kvbench/workloads"
+)
+
+const maxFile = 1 << 20
+
+// FileSource reads a workload: the embedded one of that name (see package
+// workloads), or else the properties file at that path. A path with a separator
+// or an extension always means a file.
+func FileSource(path string) (Source, error) {
+	if !strings.ContainsAny(path, `/\.`) {
+		data, err := workloads.Open(path)
+		if err == nil {
+			return ReadSource("workload "+path, "workload "+path, data)
+		}
+		if _, statErr := os.Stat(path); statErr != nil {
+			return Source{}, fmt.Errorf("there is no workload named %s and no such file; ours are %s",
+				path, strings.Join(workloads.List(), ", "))
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return Source{}, fmt.Errorf("workload file %s does not exist", path)
+		}
+		return Source{}, fmt.Errorf("workload file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Source{}, fmt.Errorf("workload file: %w", err)
+	}
+	if len(data) > maxFile {
+		return Source{}, fmt.Errorf("workload file %s is larger than %d bytes: is it a properties file?", path, maxFile)
+	}
+	return ReadSource("workload file "+path, filepath.Base(path), data)
+}
+
+// ReadSource reads the text of a properties file. The syntax is Java's. Values are not
+// expanded: one that contains ${ is refused, since other tools would put
+// something else there. Blanks around values do not count.
+func ReadSource(name, file string, data []byte) (Source, error) {
+	source := Source{Name: name}
+	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
+	var errs []error
+	for number, line := range logicalLines(string(data)) {
+		where := fmt.Sprintf("%s:%d", file, number)
+		p, err := loader.LoadBytes([]byte(line))
+		if err != nil {
+			errs = append(errs, &Error{where, strings.TrimSpace(line), "", "is not a property: write key=value"})
+			continue
+		}
+		for _, key := range p.Keys() {
+			value, _ := p.Get(key)
+			pair := Pair{Key: strings.TrimSpace(key), Value: strings.TrimSpace(value), Where: where}
+			if strings.Contains(value, "${") {
+				errs = append(errs, &Error{where, pair.Key, pair.Value, "kvbench does not expand ${…}: write the value itself"})
+				continue
+			}
+			source.Pairs = append(source.Pairs, pair)
+		}
+	}
+	return source, errors.Join(errs...)
+}
+
+// logicalLines yields the lines of a properties file that carry a property, with
+// the number of their first line: comments are left out, continued lines joined.
+func logicalLines(data string) func(yield func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		data = strings.TrimPrefix(data, "\ufeff")
+		data = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
+		var logical strings.Builder
+		first, number := 0, 0
+		for line := range strings.SplitSeq(data, "\n") {
+			number++
+			if first == 0 {
+				text := strings.TrimLeft(line, " \t\f")
+				if text == "" || text[0] == '#' || text[0] == '!' {
+					continue
+				}
+				first = number
+			} else {
+				line = strings.TrimLeft(line, " \t\f")
+			}
+			if body := strings.TrimRight(line, `\`); (len(line)-len(body))%2 == 1 {
+				logical.WriteString(line[:len(line)-1])
+				continue
+			}
+			logical.WriteString(line)
+			if !yield(first, logical.String()) {
+				return
+			}
+			logical.Reset()
+			first = 0
+		}
+		if first != 0 && logical.Len() > 0 {
+			yield(first, logical.String())
+		}
+	}
+}
+
+// EnvSource reads tikvbench's variables.
+func EnvSource(lookup func(string) (string, bool)) (Source, error) {
+	source := Source{Name: "environment"}
+	var errs []error
+	for _, v := range variables {
+		value, ok := lookup(v.name)
+		if value = strings.TrimSpace(value); !ok || value == "" {
+			continue
+		}
+		where := v.name + " (environment)"
+		pairs, err := v.pairs(value)
+		if err != nil {
+			errs = append(errs, &Error{where, v.name, value, err.Error()})
+		}
+		for _, pair := range pairs {
+			pair.Where = where
+			source.Pairs = append(source.Pairs, pair)
+		}
+	}
+	return source, errors.Join(errs...)
+}
+
+// variable is an environment variable and the properties that it stands for.
+type variable struct {
+	name  string
+	pairs func(value string) ([]Pair, error)
+}
+
+// Variables returns the names of the variables that [EnvSource] reads.
+func Variables() []string {
+	names := make([]string, len(variables))
+	for i, v := range variables {
+		names[i] = v.name
+	}
+	return names
+}
+
+var variables = []variable{
+	{"NUM_THREADS", same("threadcount")},
+	{"NUM_CLIENTS", same("clients")},
+	{"TARGET_IOPS", same("target")},
+	{"BATCH_SIZE", same("batch.size")},
+	{"BATCH_WAIT", same("tikv.batchwait", "stream.linger")},
+	{"BATCH_WAIT_MAX", same("tikv.batchwaitmax", "stream.maxbatch")},
+	{"RUNTIME", same("maxexecutiontime")},
+	{"TOTAL_KEYS", same("recordcount")},
+	{"BENCH_TYPE", benchType},
+}
+
+func same(keys ...string) func(string) ([]Pair, error) {
+	return func(value string) ([]Pair, error) {
+		var pairs []Pair
+		for _, key := range keys {
+			pairs = append(pairs, Pair{Key: key, Value: value})
+		}
+		return pairs, nil
+	}
+}
+
+// benchType is tikvbench's choice of kinds.
+func benchType(value string) ([]Pair, error) {
+	read, update := "0", "0"
+	switch strings.ToLower(value) {
+	case "read":
+		read = "1"
+	case "update":
+		update = "1"
+	case "mixed":
+		read, update = "0.5", "0.5"
+	default:
+		return nil, errors.New("must be read, update or mixed")
+	}
+	return []Pair{
+		{Key: "readproportion", Value: read},
+		{Key: "updateproportion", Value: update},
+		{Key: "insertproportion", Value: "0"},
+		{Key: "deleteproportion", Value: "0"},
+		{Key: "scanproportion", Value: "0"},
+		{Key: "readmodifywriteproportion", Value: "0"},
+	}, nil
+}

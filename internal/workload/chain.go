@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/store"
+)
+
+// Continue takes the answer to op.Call. It returns true when op.Call then holds the
+// next call of the operation, and false when the operation is over and op.Result final.
+func (g *Generator) Continue(op *Operation) bool {
+	op.Result.RPCs += op.Call.RPCs
+	switch op.step {
+	case stepRead:
+		return g.afterRead(op)
+	case stepGet:
+		return g.afterGet(op)
+	case stepSwap:
+		return g.afterSwap(op)
+	case stepScan:
+		return g.afterScan(op)
+	case stepInsert:
+		return g.afterInsert(op)
+	default: // stepPut, stepBlind, stepDelete: nothing to see in the answer but its class
+		if !op.failed(len(op.Call.Keys)) {
+			op.Result.Count[OK] += int32(len(op.Call.Keys))
+		}
+		return false
+	}
+}
+
+// failed counts n operations as failed if the call did.
+func (op *Operation) failed(n int) bool {
+	if op.Call.Class == store.OK {
+		return false
+	}
+	op.fail(n, op.Call.Class, op.Call.Err)
+	return true
+}
+
+func (op *Operation) fail(n int, class store.Class, err error) {
+	if op.Result.Count[Failed] == 0 {
+		op.Result.Class, op.Result.Err = class, err
+	}
+	op.Result.Count[Failed] += int32(n)
+}
+
+// wrong counts an operation that found a wrong value. The text of a failure has precedence.
+func (op *Operation) wrong(err error) {
+	op.Result.Count[Wrong]++
+	if op.Result.Err == nil {
+		op.Result.Err = err
+	}
+}
+
+// found returns the i-th value of the answer; a driver that answers with too few
+// is treated as one that did not find them.
+func (op *Operation) found(i int) []byte {
+	if i < len(op.Call.Found) {
+		return op.Call.Found[i]
+	}
+	return nil
+}
+
+func (g *Generator) afterRead(op *Operation) bool {
+	if op.failed(op.size) {
+		return false
+	}
+	for i, key := range op.keys {
+		row := op.found(i)
+		if row == nil {
+			op.Result.Count[NotFound]++
+			continue
+		}
+		if g.spec.Integrity {
+			if err := g.values.check(key, row, op.field); err != nil {
+				op.wrong(err)
+				continue
+			}
+		}
+		op.Result.Count[OK]++
+	}
+	return false
+}
+
+// afterGet changes the rows that were found and writes them back: whole, so that no
+// row ever shrinks. A row that is wrong is left as it is, to be looked at.
+func (g *Generator) afterGet(op *Operation) bool {
+	if op.failed(op.size) {
+		return false
+	}
+	swap := op.Kind == Update && g.spec.UpdateMode == spec.CompareAndSwap
+	kept := 0
+	for i, key := range op.keys {
+		row := op.found(i)
+		if !g.change(op, key, row) {
+			continue
+		}
+		op.keys[kept] = key
+		kept++
+		if swap {
+			op.addOld(row)
+		}
+	}
+	op.keys = op.keys[:kept]
+	if kept == 0 {
+		return false
+	}
+	if swap {
+		op.step = stepSwap
+		g.nextSwap(op)
+		return true
+	}
+	g.put(op, stepPut)
+	return true
+}
+
+// change appends the new row for one that was read. false: there is nothing to
+// write, and the operation has been counted.
+func (g *Generator) change(op *Operation, key, row []byte) bool {
+	if row == nil {
+		if !g.spec.UpdateMissing {
+			op.Result.Count[NotFound]++
+			return false
+		}
+		op.addValue(g.values.row(op.valueBytes, &op.random, key, &g.fields))
+		return true
+	}
+	if g.spec.Integrity {
+		if err := g.values.check(key, row, allFields); err != nil {
+			op.wrong(err)
+			return false
+		}
+	}
+	if op.field == allFields {
+		op.addValue(g.values.row(op.valueBytes, &op.random, key, &g.fields))
+		return true
+	}
+	grown, err := g.values.replace(op.valueBytes, row, &op.random, key, op.field, &g.fields)
+	if err != nil {
+		op.wrong(&WrongValue{bytes.Clone(key), err.Error()})
+		return false
+	}
+	op.addValue(grown)
+	return true
+}
+
+// addOld keeps a copy of a row that a swap expects: the driver's answer is gone by then.
+func (op *Operation) addOld(row []byte) {
+	if row == nil {
+		op.olds = append(op.olds, nil)
+		return
+	}
+	start := len(op.oldBytes)
+	op.oldBytes = append(op.oldBytes, row...)
+	op.olds = append(op.olds, op.oldBytes[start:len(op.oldBytes):len(op.oldBytes)])
+}
+
+// nextSwap makes the compare-and-swap of the next row.
+func (g *Generator) nextSwap(op *Operation) {
+	call, i := &op.Call, op.done
+	call.Verb, call.TTL = store.CompareAndSwap, g.ttl
+	call.Keys, call.Values = op.keys[i:i+1], op.values[i:i+1]
+	call.Previous, call.MustNotExist = op.olds[i], op.olds[i] == nil
+}
+
+func (g *Generator) afterSwap(op *Operation) bool {
+	i := op.done
+	switch {
+	case op.Call.Class == store.Cancelled:
+		op.failed(len(op.keys) - i)
+		return false
+	case op.failed(1):
+	case op.Call.Swapped:
+		op.Result.Count[OK]++
+	case op.retries < g.spec.CompareSwapRetries:
+		op.retries++
+		op.Result.Retries++
+		if g.reswap(op) {
+			return true
+		}
+	default:
+		op.fail(1, store.Other, fmt.Errorf("compare-and-swap of key %q found another value %d times", op.keys[i], op.retries+1))
+	}
+	op.retries = 0
+	op.done++
+	if op.done == len(op.keys) {
+		return false
+	}
+	g.nextSwap(op)
+	return true
+}
+
+// reswap changes the row that the swap found in the place of the expected one.
+// false: it cannot be changed, and the operation has been counted.
+func (g *Generator) reswap(op *Operation) bool {
+	i, row := op.done, op.found(0)
+	// What was appended for this row stays until the operation ends.
+	n := len(op.values)
+	if !g.change(op, op.keys[i], row) {
+		return false
+	}
+	op.values[i] = op.values[n]
+	op.values = op.values[:n]
+	op.addOld(row)
+	op.olds[i] = op.olds[len(op.olds)-1]
+	op.olds = op.olds[:len(op.olds)-1]
+	g.nextSwap(op)
+	return true
+}
+
+func (g *Generator) afterScan(op *Operation) bool {
+	switch {
+	case op.Call.Class == store.Cancelled:
+		op.failed(op.size - op.done)
+		return false
+	case op.failed(1):
+	case len(op.Call.Found) == 0:
+		op.Result.Count[NotFound]++
+	default:
+		if err := g.checkScan(op); err != nil {
+			op.wrong(err)
+		} else {
+			op.Result.Count[OK]++
+			op.Result.Rows += int32(len(op.Call.Found))
+		}
+	}
+	op.done++
+	if op.done == op.size {
+		return false
+	}
+	g.nextScan(op)
+	return true
+}
+
+var errScan = errors.New("scan: the answer has more values than keys or than were asked for")
+
+// checkScan checks the rows of a scan, and that they lie in order and in range.
+func (g *Generator) checkScan(op *Operation) error {
+	if !g.spec.Integrity {
+		return nil
+	}
+	call := &op.Call
+	if len(call.FoundKeys) != len(call.Found) || len(call.Found) > call.Limit {
+		return errScan
+	}
+	previous := call.Keys[0]
+	for i, key := range call.FoundKeys {
+		if c := bytes.Compare(key, previous); c < 0 || c == 0 && i > 0 || bytes.Compare(key, call.EndKey) >= 0 {
+			return &WrongValue{bytes.Clone(key), fmt.Sprintf("is out of place in a scan from %q to %q, after %q", call.Keys[0], call.EndKey, previous)}
+		}
+		if err := g.values.check(key, call.Found[i], op.field); err != nil {
+			return err
+		}
+		previous = key
+	}
+	return nil
+}
+
+// afterInsert retries a failed insert of a load as often as was asked for, and
+// makes the records of a run's insert readable.
+func (g *Generator) afterInsert(op *Operation) bool {
+	class := op.Call.Class
+	if g.load && class != store.OK && class != store.Cancelled && op.retries < g.spec.InsertRetries {
+		op.retries++
+		op.Result.Retries++
+		return true
+	}
+	if op.failed(op.size) {
+		return false
+	}
+	for _, m := range op.inserts {
+		g.inserts.acknowledge(m)
+	}
+	op.Result.Count[OK] += int32(op.size)
+	return false
+}

@@ -1,3 +1,0 @@
-package workload
-
-type state struct{}
