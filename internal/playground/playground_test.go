@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/log"
@@ -58,17 +59,20 @@ func connect(t testing.TB, c *Cluster, opts ...rawkv.ClientOpt) *rawkv.Client {
 	return client
 }
 
-func TestPutGet(t *testing.T) {
-	c := start(t, Options{})
-	client := connect(t, c)
-	for i := range 1000 {
-		key, value := fmt.Appendf(nil, "usertable:user%d", i*7919), fmt.Appendf(nil, "value %d", i)
-		if err := client.Put(t.Context(), key, value); err != nil {
-			t.Fatal(err)
-		}
-		got, err := client.Get(t.Context(), key)
-		if err != nil || string(got) != string(value) {
-			t.Fatalf("Get(%s) = %q, %v", key, got, err)
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
 		}
 	}
+}
+
+// regionErrors sums the region errors of a type over all stores.
+func regionErrors(c *Cluster, kind string) (n uint64) {
+	for _, s := range c.State().Stores {
+		n += s.RegionErrors[kind]
+	}
+	return n
 }
