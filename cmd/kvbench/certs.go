@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvbench/kvbench/internal/control"
+)
+
+func (a *app) certsCommand() *cobra.Command {
+	var (
+		dir   string
+		hosts []string
+		days  int
+	)
+	cmd := &cobra.Command{
+		Use:     "certs",
+		GroupID: "serve",
+		Short:   "Make a small CA and certificates for workers and coordinators",
+		Long: `Make a certificate authority, a certificate for the workers and one for coordinators,
+for people who have no PKI at hand. Run it again to renew the certificates under the
+same authority; running workers take up changed files by themselves.`,
+		Example: `  kvbench certs --out certs --host 127.0.0.1
+  kvbench worker --listen 0.0.0.0:7070 --tls-ca certs/ca.crt --tls-cert certs/server.crt --tls-key certs/server.key
+  kvbench run --workers w1:7070 --tls-ca certs/ca.crt --tls-cert certs/client.crt --tls-key certs/client.key …`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := control.MakeCertificates(dir, hosts, time.Duration(days)*24*time.Hour); err != nil {
+				return usage(err)
+			}
+			fmt.Fprintf(a.stdout, "wrote %[1]s/%[2]s and .key (keep it safe), %[1]s/%[3]s and .key for workers, %[1]s/%[4]s and .key for coordinators\n",
+				dir, control.CACertFile, control.ServerCertFile, control.ClientCertFile)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&dir, "out", "certs", "`folder` to write to")
+	f.StringSliceVar(&hosts, "host", []string{"127.0.0.1", "localhost"}, "names and addresses of the workers, wildcards allowed")
+	f.IntVar(&days, "days", 365, "how many `days` the certificates are valid")
+	return cmd
+}
+
+// securityFlags are those of the control connection, the same for both sides.
+type securityFlags interface {
+	StringVar(p *string, name string, value string, usage string)
+}
+
+func addSecurityFlags(f securityFlags, s *control.Security, worker bool) {
+	own, other := "coordinator's", "workers'"
+	if worker {
+		own, other = "worker's", "coordinators'"
+	}
+	f.StringVar(&s.TokenFile, "token-file", "", "`file` with the secret that coordinators and workers share")
+	f.StringVar(&s.CAFile, "tls-ca", "", "PEM `file` of the CA of the "+other+" certificates")
+	f.StringVar(&s.CertFile, "tls-cert", "", "PEM `file` of the "+own+" certificate")
+	f.StringVar(&s.KeyFile, "tls-key", "", "PEM `file` of its key")
+}

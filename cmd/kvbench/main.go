@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kvbench puts a known load on a TiKV cluster from many machines at once
+// and reports what the cluster did with it.
+//
+// One file per verb. The files here hold flags, wiring and exit codes; what a verb
+// does is in the packages below internal.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() { os.Exit(kvbench()) }
+
+// kvbench runs the command line of this process and returns its exit code.
+func kvbench() int {
+	a := &app{
+		stdin:  os.Stdin,
+		stdout: os.Stdout,
+		stderr: os.Stderr,
+		env:    os.LookupEnv,
+	}
+	a.interrupts = make(chan os.Signal, 2)
+	signal.Notify(a.interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(a.interrupts)
+	return a.run(os.Args[1:])
+}
+
+// app is everything outside the process that a verb may touch.
+type app struct {
+	stdin          *os.File
+	stdout, stderr *os.File
+	env            func(string) (string, bool)
+	interrupts     chan os.Signal
+}
+
+// terminal tells whether f is one.
+func terminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// colour tells whether f may be coloured; NO_COLOR (no-color.org) says no.
+func (a *app) colour(f *os.File) bool {
+	_, no := a.env("NO_COLOR")
+	return !no && terminal(f)
+}
+
+func (a *app) run(args []string) int {
+	root := &cobra.Command{
+		Use:   "kvbench",
+		Short: "Distributed YCSB-style load for TiKV's raw key-value API",
+		Long: `kvbench puts a known load on a TiKV cluster from many machines at once and says
+truthfully what the cluster did with it.`,
+		Example: `  kvbench demo                                        see it all on this machine, in a minute
+  kvbench playground                                  a TiKV-compatible cluster to try it on
+  kvbench worker --listen 127.0.0.1:7070              a worker; start as many as you like
+  kvbench load -w read -p recordcount=100000 --workers 127.0.0.1:7070
+  kvbench run -w mixed --target 20000 --duration 60s --workers 127.0.0.1:7070
+  kvbench analyze results/<run>`,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetArgs(args)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath()))
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "load", Title: "Put load on a cluster:"},
+		&cobra.Group{ID: "results", Title: "Read results:"},
+		&cobra.Group{ID: "run", Title: "While a run goes on:"},
+		&cobra.Group{ID: "serve", Title: "Serve:"},
+	)
+	root.AddCommand(
+		a.loadCommand(), a.runCommand(), a.demoCommand(), a.workloadsCommand(),
+		a.analyzeCommand(), a.compareCommand(), a.collectCommand(),
+		a.statusCommand(), a.stopCommand(), a.targetCommand(),
+		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),
+		exitCodesCommand(),
+	)
+	err := root.Execute()
+	if err == nil {
+		return exitValid
+	}
+	var e *exitError
+	if !errors.As(err, &e) {
+		// What cobra itself found: unknown verbs, missing arguments.
+		e = &exitError{code: exitUsage, err: err}
+	}
+	if e.err != nil {
+		fmt.Fprintln(a.stderr, "kvbench: "+strings.TrimSpace(e.err.Error()))
+	}
+	return e.code
+}
+
+// interruptible returns a context that the first interrupt cancels, and one that the
+// second cancels.
+func (a *app) interruptible() (first, second context.Context, release func()) {
+	first, cancelFirst := context.WithCancel(context.Background())
+	second, cancelSecond := context.WithCancel(context.Background())
+	done, finished := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(finished)
+		for _, cancel := range []func(){cancelFirst, cancelSecond} {
+			select {
+			case <-a.interrupts:
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return first, second, func() {
+		close(done)
+		<-finished
+		cancelFirst()
+		cancelSecond()
+	}
+}
+
+// output opens the file that a verb writes to: path, or w when it is "" or "-".
+func output(path string, w io.Writer) (io.Writer, func() error, error) {
+	if path == "" || path == "-" {
+		return w, func() error { return nil }, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, nil, usage(err)
+	}
+	return f, f.Close, nil
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kvbench/kvbench/internal/spec"
+)
+
+// specFlags are the flags that say what load to make. Each stands for a property.
+type specFlags struct {
+	workloads  []string
+	properties []string
+	flags      *pflag.FlagSet
+	values     map[string]*string // by flag name
+}
+
+// propertyFlags are flags that are shorter to write than their properties.
+var propertyFlags = []struct{ flag, property, doc string }{
+	{"pd", "tikv.pd", "PD `addresses`, host:port separated by commas"},
+	{"driver", "driver", "rawkv: client-go, as applications use it; stream: a fraction of its cost"},
+	{"threads", "threadcount", "calls in flight per worker (NUM_THREADS)"},
+	{"target", "target", "operations a second over the whole fleet; 0 is unpaced (TARGET_IOPS)"},
+	{"batch", "batch.size", "operations in one client call (BATCH_SIZE)"},
+	{"duration", "maxexecutiontime", "how long to measure, as in 60s or 20m (RUNTIME)"},
+	{"warmup", "warmuptime", "how long to run the same load before measuring"},
+	{"operations", "operationcount", "end after so many operations"},
+	{"clients", "clients", "workers expected; it is an error if there are others (NUM_CLIENTS)"},
+	{"seed", "seed", "seed of everything random"},
+	{"arrival", "arrival", "how a paced load is spaced: uniform or poisson"},
+}
+
+func addSpecFlags(f *pflag.FlagSet) *specFlags {
+	s := &specFlags{flags: f, values: map[string]*string{}}
+	f.StringArrayVarP(&s.workloads, "workload", "w", nil, "workload `name` (kvbench workloads) or property file; a later one wins")
+	f.StringArrayVarP(&s.properties, "property", "p", nil, "`key=value`; wins over files and environment")
+	for _, p := range propertyFlags {
+		s.values[p.flag] = f.String(p.flag, "", p.doc)
+	}
+	return s
+}
+
+// parse reads all layers: files, then environment, then -p, then flags. extra wins over all.
+func (s *specFlags) parse(env func(string) (string, bool), extra ...spec.Pair) (*spec.Spec, error) {
+	var sources []spec.Source
+	var errs []error
+	for _, w := range s.workloads {
+		source, err := spec.FileSource(w)
+		sources, errs = append(sources, source), append(errs, err)
+	}
+	source, err := spec.EnvSource(env)
+	sources, errs = append(sources, source), append(errs, err)
+
+	given := spec.Source{Name: "-p"}
+	for _, p := range s.properties {
+		key, value, ok := strings.Cut(p, "=")
+		if !ok {
+			errs = append(errs, fmt.Errorf("-p %s: write -p key=value", p))
+			continue
+		}
+		given.Pairs = append(given.Pairs, spec.Pair{Key: key, Value: value, Where: "-p"})
+	}
+	flags := spec.Source{Name: "flags"}
+	for _, p := range propertyFlags {
+		if s.flags.Changed(p.flag) {
+			flags.Pairs = append(flags.Pairs, spec.Pair{Key: p.property, Value: *s.values[p.flag], Where: "--" + p.flag})
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return spec.Parse(append(sources, given, flags, spec.Source{Name: "verb", Pairs: extra})...)
+}
