@@ -30,27 +30,30 @@ type State int32
 
 const (
 	State_STATE_UNSPECIFIED State = 0
-	State_STATE_PREPARED    State = 1
-	State_STATE_RUNNING     State = 2
-	State_STATE_STOPPING    State = 3 // starts nothing more; waits for the calls in flight
-	State_STATE_FINISHED    State = 4 // the journal is complete
+	State_STATE_PREPARING   State = 1 // opens the database
+	State_STATE_PREPARED    State = 2 // waits for its start
+	State_STATE_RUNNING     State = 3
+	State_STATE_STOPPING    State = 4 // starts nothing more; waits for the calls in flight
+	State_STATE_FINISHED    State = 5 // the journal is complete
 )
 
 // Enum value maps for State.
 var (
 	State_name = map[int32]string{
 		0: "STATE_UNSPECIFIED",
-		1: "STATE_PREPARED",
-		2: "STATE_RUNNING",
-		3: "STATE_STOPPING",
-		4: "STATE_FINISHED",
+		1: "STATE_PREPARING",
+		2: "STATE_PREPARED",
+		3: "STATE_RUNNING",
+		4: "STATE_STOPPING",
+		5: "STATE_FINISHED",
 	}
 	State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
-		"STATE_PREPARED":    1,
-		"STATE_RUNNING":     2,
-		"STATE_STOPPING":    3,
-		"STATE_FINISHED":    4,
+		"STATE_PREPARING":   1,
+		"STATE_PREPARED":    2,
+		"STATE_RUNNING":     3,
+		"STATE_STOPPING":    4,
+		"STATE_FINISHED":    5,
 	}
 )
 
@@ -393,6 +396,7 @@ func (x *PrepareRequest) GetName() string {
 type PrepareResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *RunStatus             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Cluster       *Cluster               `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"` // absent if the driver cannot tell
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,6 +438,74 @@ func (x *PrepareResponse) GetRun() *RunStatus {
 	return nil
 }
 
+func (x *PrepareResponse) GetCluster() *Cluster {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+// Cluster is what a database said of itself.
+type Cluster struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Stores        []string               `protobuf:"bytes,2,rep,name=stores,proto3" json:"stores,omitempty"` // addresses
+	Details       map[string]string      `protobuf:"bytes,3,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cluster) Reset() {
+	*x = Cluster{}
+	mi := &file_workerpb_worker_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cluster) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cluster) ProtoMessage() {}
+
+func (x *Cluster) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
+func (*Cluster) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Cluster) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Cluster) GetStores() []string {
+	if x != nil {
+		return x.Stores
+	}
+	return nil
+}
+
+func (x *Cluster) GetDetails() map[string]string {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 type StartRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -448,7 +520,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[4]
+	mi := &file_workerpb_worker_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +532,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[4]
+	mi := &file_workerpb_worker_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +545,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{4}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StartRequest) GetRunId() string {
@@ -512,7 +584,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[5]
+	mi := &file_workerpb_worker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +596,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[5]
+	mi := &file_workerpb_worker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +609,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{5}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{6}
 }
 
 type StatusRequest struct {
@@ -552,7 +624,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[6]
+	mi := &file_workerpb_worker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -564,7 +636,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[6]
+	mi := &file_workerpb_worker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -577,7 +649,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{6}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StatusRequest) GetRunId() string {
@@ -614,7 +686,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[7]
+	mi := &file_workerpb_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +698,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[7]
+	mi := &file_workerpb_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +711,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{7}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StatusResponse) GetRun() *RunStatus {
@@ -680,15 +752,17 @@ type RunStatus struct {
 	Workers           int32                  `protobuf:"varint,6,opt,name=workers,proto3" json:"workers,omitempty"`
 	Name              string                 `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
 	PreparedUnixNanos int64                  `protobuf:"varint,8,opt,name=prepared_unix_nanos,json=preparedUnixNanos,proto3" json:"prepared_unix_nanos,omitempty"`
-	StartedUnixNanos  int64                  `protobuf:"varint,9,opt,name=started_unix_nanos,json=startedUnixNanos,proto3" json:"started_unix_nanos,omitempty"` // when it did begin, on the worker's clock; 0 before
-	ElapsedNanos      int64                  `protobuf:"varint,10,opt,name=elapsed_nanos,json=elapsedNanos,proto3" json:"elapsed_nanos,omitempty"`              // the run's clock, or where it stood at the end
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	StartUnixNanos    int64                  `protobuf:"varint,9,opt,name=start_unix_nanos,json=startUnixNanos,proto3" json:"start_unix_nanos,omitempty"` // zero of the run's clock, on the worker's wall clock; 0 before Start
+	// By how much the first operation of the lane that was latest came after its time.
+	StartSkewNanos int64 `protobuf:"varint,10,opt,name=start_skew_nanos,json=startSkewNanos,proto3" json:"start_skew_nanos,omitempty"`
+	ElapsedNanos   int64 `protobuf:"varint,11,opt,name=elapsed_nanos,json=elapsedNanos,proto3" json:"elapsed_nanos,omitempty"` // the run's clock, or where it stood at the end
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RunStatus) Reset() {
 	*x = RunStatus{}
-	mi := &file_workerpb_worker_proto_msgTypes[8]
+	mi := &file_workerpb_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +774,7 @@ func (x *RunStatus) String() string {
 func (*RunStatus) ProtoMessage() {}
 
 func (x *RunStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[8]
+	mi := &file_workerpb_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +787,7 @@ func (x *RunStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStatus.ProtoReflect.Descriptor instead.
 func (*RunStatus) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{8}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RunStatus) GetRunId() string {
@@ -772,9 +846,16 @@ func (x *RunStatus) GetPreparedUnixNanos() int64 {
 	return 0
 }
 
-func (x *RunStatus) GetStartedUnixNanos() int64 {
+func (x *RunStatus) GetStartUnixNanos() int64 {
 	if x != nil {
-		return x.StartedUnixNanos
+		return x.StartUnixNanos
+	}
+	return 0
+}
+
+func (x *RunStatus) GetStartSkewNanos() int64 {
+	if x != nil {
+		return x.StartSkewNanos
 	}
 	return 0
 }
@@ -803,7 +884,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_workerpb_worker_proto_msgTypes[9]
+	mi := &file_workerpb_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +896,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[9]
+	mi := &file_workerpb_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +909,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{9}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Totals) GetStarted() int64 {
@@ -905,7 +986,7 @@ type Interval struct {
 
 func (x *Interval) Reset() {
 	*x = Interval{}
-	mi := &file_workerpb_worker_proto_msgTypes[10]
+	mi := &file_workerpb_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +998,7 @@ func (x *Interval) String() string {
 func (*Interval) ProtoMessage() {}
 
 func (x *Interval) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[10]
+	mi := &file_workerpb_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1011,7 @@ func (x *Interval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interval.ProtoReflect.Descriptor instead.
 func (*Interval) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{10}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Interval) GetFromNanos() int64 {
@@ -1000,7 +1081,7 @@ type Histogram struct {
 
 func (x *Histogram) Reset() {
 	*x = Histogram{}
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1093,7 @@ func (x *Histogram) String() string {
 func (*Histogram) ProtoMessage() {}
 
 func (x *Histogram) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1106,7 @@ func (x *Histogram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Histogram.ProtoReflect.Descriptor instead.
 func (*Histogram) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Histogram) GetMicros() []uint32 {
@@ -1053,7 +1134,7 @@ type SetTargetRequest struct {
 
 func (x *SetTargetRequest) Reset() {
 	*x = SetTargetRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1146,7 @@ func (x *SetTargetRequest) String() string {
 func (*SetTargetRequest) ProtoMessage() {}
 
 func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1159,7 @@ func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SetTargetRequest) GetRunId() string {
@@ -1110,7 +1191,7 @@ type SetTargetResponse struct {
 
 func (x *SetTargetResponse) Reset() {
 	*x = SetTargetResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1203,7 @@ func (x *SetTargetResponse) String() string {
 func (*SetTargetResponse) ProtoMessage() {}
 
 func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1216,7 @@ func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
 }
 
 type StopRequest struct {
@@ -1148,7 +1229,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1241,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1254,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StopRequest) GetRunId() string {
@@ -1199,7 +1280,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1292,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1305,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StopResponse) GetRun() *RunStatus {
@@ -1245,7 +1326,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1338,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1351,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CollectRequest) GetRunId() string {
@@ -1299,7 +1380,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1311,7 +1392,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,7 +1405,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CollectResponse) GetFile() string {
@@ -1356,7 +1437,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1449,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1462,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
 }
 
 type ListRunsResponse struct {
@@ -1393,7 +1474,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1486,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1499,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListRunsResponse) GetRuns() []*KeptRun {
@@ -1442,7 +1523,7 @@ type KeptRun struct {
 
 func (x *KeptRun) Reset() {
 	*x = KeptRun{}
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1535,7 @@ func (x *KeptRun) String() string {
 func (*KeptRun) ProtoMessage() {}
 
 func (x *KeptRun) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1548,7 @@ func (x *KeptRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
 func (*KeptRun) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *KeptRun) GetRunId() string {
@@ -1514,7 +1595,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1607,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1620,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -1557,7 +1638,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1650,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1663,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
 }
 
 var File_workerpb_worker_proto protoreflect.FileDescriptor
@@ -1618,9 +1699,17 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x1a=\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\":\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
 	"\x0fPrepareResponse\x12'\n" +
-	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"\xa1\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\x12-\n" +
+	"\acluster\x18\x02 \x01(\v2\x13.kvbench.v1.ClusterR\acluster\"\xa9\x01\n" +
+	"\aCluster\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
+	"\x06stores\x18\x02 \x03(\tR\x06stores\x12:\n" +
+	"\adetails\x18\x03 \x03(\v2 .kvbench.v1.Cluster.DetailsEntryR\adetails\x1a:\n" +
+	"\fDetailsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa1\x01\n" +
 	"\fStartRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
 	"\rat_unix_nanos\x18\x02 \x01(\x03R\vatUnixNanos\x12,\n" +
@@ -1637,7 +1726,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\x12$\n" +
 	"\x0enow_unix_nanos\x18\x02 \x01(\x03R\fnowUnixNanos\x122\n" +
 	"\tintervals\x18\x03 \x03(\v2\x14.kvbench.v1.IntervalR\tintervals\x12*\n" +
-	"\x06totals\x18\x04 \x01(\v2\x12.kvbench.v1.TotalsR\x06totals\"\xcd\x02\n" +
+	"\x06totals\x18\x04 \x01(\v2\x12.kvbench.v1.TotalsR\x06totals\"\xf3\x02\n" +
 	"\tRunStatus\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12'\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x11.kvbench.v1.StateR\x05state\x12!\n" +
@@ -1646,10 +1735,11 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x06worker\x18\x05 \x01(\x05R\x06worker\x12\x18\n" +
 	"\aworkers\x18\x06 \x01(\x05R\aworkers\x12\x12\n" +
 	"\x04name\x18\a \x01(\tR\x04name\x12.\n" +
-	"\x13prepared_unix_nanos\x18\b \x01(\x03R\x11preparedUnixNanos\x12,\n" +
-	"\x12started_unix_nanos\x18\t \x01(\x03R\x10startedUnixNanos\x12#\n" +
-	"\relapsed_nanos\x18\n" +
-	" \x01(\x03R\felapsedNanos\"\xc4\x01\n" +
+	"\x13prepared_unix_nanos\x18\b \x01(\x03R\x11preparedUnixNanos\x12(\n" +
+	"\x10start_unix_nanos\x18\t \x01(\x03R\x0estartUnixNanos\x12(\n" +
+	"\x10start_skew_nanos\x18\n" +
+	" \x01(\x03R\x0estartSkewNanos\x12#\n" +
+	"\relapsed_nanos\x18\v \x01(\x03R\felapsedNanos\"\xc4\x01\n" +
 	"\x06Totals\x12\x18\n" +
 	"\astarted\x18\x01 \x01(\x03R\astarted\x12\x0e\n" +
 	"\x02ok\x18\x02 \x01(\x03R\x02ok\x12\x1b\n" +
@@ -1704,13 +1794,14 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x04name\x18\x05 \x01(\tR\x04name\")\n" +
 	"\x10DeleteRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
-	"\x11DeleteRunResponse*m\n" +
+	"\x11DeleteRunResponse*\x82\x01\n" +
 	"\x05State\x12\x15\n" +
-	"\x11STATE_UNSPECIFIED\x10\x00\x12\x12\n" +
-	"\x0eSTATE_PREPARED\x10\x01\x12\x11\n" +
-	"\rSTATE_RUNNING\x10\x02\x12\x12\n" +
-	"\x0eSTATE_STOPPING\x10\x03\x12\x12\n" +
-	"\x0eSTATE_FINISHED\x10\x04*v\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fSTATE_PREPARING\x10\x01\x12\x12\n" +
+	"\x0eSTATE_PREPARED\x10\x02\x12\x11\n" +
+	"\rSTATE_RUNNING\x10\x03\x12\x12\n" +
+	"\x0eSTATE_STOPPING\x10\x04\x12\x12\n" +
+	"\x0eSTATE_FINISHED\x10\x05*v\n" +
 	"\x03End\x12\x13\n" +
 	"\x0fEND_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fEND_COMPLETE\x10\x01\x12\x0f\n" +
@@ -1743,7 +1834,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -1751,66 +1842,70 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*HelloResponse)(nil),     // 3: kvbench.v1.HelloResponse
 	(*PrepareRequest)(nil),    // 4: kvbench.v1.PrepareRequest
 	(*PrepareResponse)(nil),   // 5: kvbench.v1.PrepareResponse
-	(*StartRequest)(nil),      // 6: kvbench.v1.StartRequest
-	(*StartResponse)(nil),     // 7: kvbench.v1.StartResponse
-	(*StatusRequest)(nil),     // 8: kvbench.v1.StatusRequest
-	(*StatusResponse)(nil),    // 9: kvbench.v1.StatusResponse
-	(*RunStatus)(nil),         // 10: kvbench.v1.RunStatus
-	(*Totals)(nil),            // 11: kvbench.v1.Totals
-	(*Interval)(nil),          // 12: kvbench.v1.Interval
-	(*Histogram)(nil),         // 13: kvbench.v1.Histogram
-	(*SetTargetRequest)(nil),  // 14: kvbench.v1.SetTargetRequest
-	(*SetTargetResponse)(nil), // 15: kvbench.v1.SetTargetResponse
-	(*StopRequest)(nil),       // 16: kvbench.v1.StopRequest
-	(*StopResponse)(nil),      // 17: kvbench.v1.StopResponse
-	(*CollectRequest)(nil),    // 18: kvbench.v1.CollectRequest
-	(*CollectResponse)(nil),   // 19: kvbench.v1.CollectResponse
-	(*ListRunsRequest)(nil),   // 20: kvbench.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),  // 21: kvbench.v1.ListRunsResponse
-	(*KeptRun)(nil),           // 22: kvbench.v1.KeptRun
-	(*DeleteRunRequest)(nil),  // 23: kvbench.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil), // 24: kvbench.v1.DeleteRunResponse
-	nil,                       // 25: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 26: kvbench.v1.CollectRequest.HaveEntry
+	(*Cluster)(nil),           // 6: kvbench.v1.Cluster
+	(*StartRequest)(nil),      // 7: kvbench.v1.StartRequest
+	(*StartResponse)(nil),     // 8: kvbench.v1.StartResponse
+	(*StatusRequest)(nil),     // 9: kvbench.v1.StatusRequest
+	(*StatusResponse)(nil),    // 10: kvbench.v1.StatusResponse
+	(*RunStatus)(nil),         // 11: kvbench.v1.RunStatus
+	(*Totals)(nil),            // 12: kvbench.v1.Totals
+	(*Interval)(nil),          // 13: kvbench.v1.Interval
+	(*Histogram)(nil),         // 14: kvbench.v1.Histogram
+	(*SetTargetRequest)(nil),  // 15: kvbench.v1.SetTargetRequest
+	(*SetTargetResponse)(nil), // 16: kvbench.v1.SetTargetResponse
+	(*StopRequest)(nil),       // 17: kvbench.v1.StopRequest
+	(*StopResponse)(nil),      // 18: kvbench.v1.StopResponse
+	(*CollectRequest)(nil),    // 19: kvbench.v1.CollectRequest
+	(*CollectResponse)(nil),   // 20: kvbench.v1.CollectResponse
+	(*ListRunsRequest)(nil),   // 21: kvbench.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),  // 22: kvbench.v1.ListRunsResponse
+	(*KeptRun)(nil),           // 23: kvbench.v1.KeptRun
+	(*DeleteRunRequest)(nil),  // 24: kvbench.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil), // 25: kvbench.v1.DeleteRunResponse
+	nil,                       // 26: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 27: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 28: kvbench.v1.CollectRequest.HaveEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
-	10, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	25, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
-	10, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
-	10, // 3: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
-	12, // 4: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
-	11, // 5: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
-	0,  // 6: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
-	1,  // 7: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
-	11, // 8: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
-	13, // 9: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
-	13, // 10: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
-	10, // 11: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	26, // 12: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	22, // 13: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	2,  // 14: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 15: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	6,  // 16: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	8,  // 17: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	14, // 18: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	16, // 19: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	18, // 20: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	20, // 21: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	23, // 22: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
-	3,  // 23: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 24: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	7,  // 25: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	9,  // 26: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	15, // 27: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	17, // 28: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	19, // 29: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	21, // 30: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	24, // 31: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
-	23, // [23:32] is the sub-list for method output_type
-	14, // [14:23] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	11, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
+	26, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	11, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
+	6,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
+	27, // 4: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	11, // 5: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
+	13, // 6: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
+	12, // 7: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
+	0,  // 8: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
+	1,  // 9: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
+	12, // 10: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
+	14, // 11: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
+	14, // 12: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
+	11, // 13: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
+	28, // 14: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	23, // 15: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	2,  // 16: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 17: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	7,  // 18: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	9,  // 19: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	15, // 20: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	17, // 21: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	19, // 22: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	21, // 23: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	24, // 24: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
+	3,  // 25: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 26: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	8,  // 27: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	10, // 28: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	16, // 29: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	18, // 30: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	20, // 31: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	22, // 32: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	25, // 33: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
+	25, // [25:34] is the sub-list for method output_type
+	16, // [16:25] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -1824,7 +1919,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

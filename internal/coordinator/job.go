@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
+)
+
+// Job is a run to do.
+type Job struct {
+	Spec     *spec.Spec
+	RunID    string // empty: a new one
+	Out      string // directory in which the run's directory is made
+	Versions map[string]string
+	Limits   results.Limits
+
+	// Detach starts the run and leaves it alone: it goes on without a
+	// coordinator, and Collect fetches what it measured.
+	Detach bool
+	// Lease is after how long a silence of this coordinator workers end the run; 0: 15 s.
+	Lease time.Duration
+	// Rejoin is how long lost workers may still come back with their journals
+	// after the others have finished; 0: 10 s.
+	Rejoin time.Duration
+	// Progress is called about once a second, never twice at the same time; nil: nobody looks.
+	Progress func(*Snapshot)
+	// Abandon is closed to give up at once, leaving the workers to their leases.
+	Abandon <-chan struct{}
+}
+
+// The pace of watching.
+const (
+	defaultLease  = 15 * time.Second
+	defaultRejoin = 10 * time.Second
+
+	pollEvery     = time.Second
+	pollPhase     = 300 * time.Millisecond // after a whole second of the run's clock: its interval is there
+	progressPhase = 600 * time.Millisecond // and the polls have been answered
+	pollTimeout   = 2 * time.Second
+	pullTimeout   = 8 * time.Second // well within the lease
+	lostAfter     = 5 * time.Second // of silence
+
+	prepareTimeout = 14 * time.Second // the worker's own is shorter, and says more
+	startTimeout   = 5 * time.Second
+	stopGrace      = time.Second // for calls in flight when the user stops a run
+	stopTimeout    = 2 * time.Second
+)
+
+// startLead is how far ahead the start is agreed on: each worker must have heard
+// of it by then.
+func startLead(workers int) time.Duration {
+	return time.Second + time.Duration(workers)*10*time.Millisecond
+}
+
+// Summary is what a run came to.
+type Summary struct {
+	RunID string
+	Dir   string // of its results
+	Run   *results.Run
+}
+
+// Run does a job. When ctx ends the run is stopped on all workers, within two
+// seconds, and what was measured is kept. The error, if any, is an [*Error];
+// the summary is nil when the run did not begin.
+func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
+	if job.Lease == 0 {
+		job.Lease = defaultLease
+	}
+	if job.Rejoin == 0 {
+		job.Rejoin = defaultRejoin
+	}
+	if job.RunID == "" {
+		job.RunID = results.NewRunID(time.Now())
+	}
+	if job.Progress == nil {
+		job.Progress = func(*Snapshot) {}
+	}
+	if want := job.Spec.Clients; want > 0 && want != f.Size() {
+		return nil, &Error{ExitUnreachable, fmt.Errorf("%d workers are wanted (clients=%d, NUM_CLIENTS), %d are there", want, want, f.Size())}
+	}
+	// What must still be done after ctx has ended is done in patient.
+	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	abandoned := make(chan struct{})
+	defer func() { giveUp(); <-abandoned }()
+	go func() {
+		defer close(abandoned)
+		select {
+		case <-job.Abandon:
+			giveUp()
+		case <-patient.Done():
+		}
+	}()
+
+	r := newRunning(f, job)
+	err := r.prepare(ctx)
+	if err == nil {
+		err = r.start(ctx)
+	}
+	if err != nil {
+		err = errors.Join(err, r.undo(patient))
+		if ctx.Err() != nil {
+			return nil, &Error{ExitInterrupted, errors.New("interrupted before the start; nothing was measured")}
+		}
+		return nil, err
+	}
+	if job.Detach {
+		return r.summary(), r.events.Close()
+	}
+	r.watchAll(ctx, patient)
+	return r.summary(), r.finish(patient)
+}
+
+// prepare makes all workers ready.
+func (r *running) prepare(ctx context.Context) error {
+	r.job.Progress(r.snapshot(Preparing))
+	properties := r.job.Spec.Properties()
+	lease := r.job.Lease
+	if r.job.Detach {
+		lease = 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	err := r.fleet.all(ctx, func(ctx context.Context, m *member) error {
+		resp, err := m.client.Prepare(ctx, &workerpb.PrepareRequest{
+			RunId:      r.job.RunID,
+			Properties: properties,
+			Worker:     int32(m.index),
+			Workers:    int32(r.fleet.Size()),
+			LeaseNanos: int64(lease),
+			Name:       m.name,
+		})
+		if err != nil {
+			return err
+		}
+		r.parts[m.index].cluster = resp.GetCluster()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Opening the database has kept the machines busy; now that they are at rest, compare clocks.
+	return r.fleet.all(ctx, func(ctx context.Context, m *member) error {
+		if _, err := m.client.Status(ctx, &workerpb.StatusRequest{RunId: r.job.RunID, RenewLease: true}); err != nil {
+			return err
+		}
+		o, err := measureOffset(ctx, m.client)
+		r.parts[m.index].offset = o
+		return err
+	})
+}
+
+// start agrees on a moment with all workers.
+func (r *running) start(ctx context.Context) error {
+	r.job.Progress(r.snapshot(Starting))
+	if err := r.open(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err := r.fleet.all(ctx, func(ctx context.Context, m *member) error {
+		o := r.parts[m.index].offset
+		_, err := m.client.Start(ctx, &workerpb.StartRequest{
+			RunId:            r.job.RunID,
+			AtUnixNanos:      r.zero.Add(o.ahead).UnixNano(),
+			ClockOffsetNanos: int64(o.ahead),
+			RoundTripNanos:   int64(o.roundTrip),
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.event(results.Event{At: r.zero, Kind: "start", Text: fmt.Sprintf("%d workers", r.fleet.Size())})
+	return nil
+}
+
+// undo ends a run that has not begun, wherever it has been prepared, and leaves
+// no trace of it.
+func (r *running) undo(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	r.fleet.all(ctx, func(ctx context.Context, m *member) error { // who cannot be told has a lease
+		_, err := m.client.Stop(ctx, &workerpb.StopRequest{RunId: r.job.RunID})
+		return err
+	})
+	return r.discard()
+}
+
+// lossesOf says in one line which workers did not do their whole part.
+func lossesOf(fleet []results.Member) string {
+	var parts []string
+	for _, m := range fleet {
+		if m.LostAtS != nil {
+			parts = append(parts, fmt.Sprintf("%s at %.1f s (%s)", m.Name, *m.LostAtS, m.Reason))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// clusterOf is what the first worker that knows has heard of the database.
+func clusterOf(s *spec.Spec, parts []*part) results.Cluster {
+	c := results.Cluster{PD: slices.Clone(s.TiKV.PD)}
+	for _, p := range parts {
+		if p.cluster != nil {
+			c.ID, c.Stores, c.Details = p.cluster.GetId(), p.cluster.GetStores(), maps.Clone(p.cluster.GetDetails())
+			break
+		}
+	}
+	return c
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// journal is the copy of a worker's journal in the results directory. It grows
+// as the original does. It is for one goroutine.
+type journal struct {
+	run  string
+	dir  string
+	have map[string]int64 // bytes by file
+}
+
+// openJournal returns the copy in dir, which is made if it is not there, as far
+// as it goes.
+func openJournal(run, dir string) (*journal, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("results: %w", err)
+	}
+	j := &journal{run: run, dir: dir, have: make(map[string]int64)}
+	for _, name := range results.JournalFiles {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			j.have[name] = info.Size()
+		}
+	}
+	return j, nil
+}
+
+// pull copies what the worker has beyond the copy. When it fails, the copy holds
+// what came until then, and a later pull goes on from there.
+func (j *journal) pull(ctx context.Context, client workerpb.WorkerClient) error {
+	stream, err := client.Collect(ctx, &workerpb.CollectRequest{RunId: j.run, Have: j.have})
+	if err != nil {
+		return err
+	}
+	for {
+		piece, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = j.write(piece)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// errCopy is a failure of the copy, not of the worker.
+var errCopy = errors.New("the journal cannot be copied")
+
+// write adds a piece to the copy. What a worker says is checked: it names files,
+// and this is where they are written.
+func (j *journal) write(p *workerpb.CollectResponse) error {
+	name := p.GetFile()
+	if !slices.Contains(results.JournalFiles, name) {
+		return fmt.Errorf("%w: the worker sends a file %q, which is not of a journal", errCopy, name)
+	}
+	path := filepath.Join(j.dir, name)
+	if name == results.WorkerFile {
+		return j.replace(path, p.GetData())
+	}
+	if p.GetOffset() != j.have[name] {
+		return fmt.Errorf("%w: the worker sends %s from byte %d on, and %d are here", errCopy, name, p.GetOffset(), j.have[name])
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCopy, err)
+	}
+	n, err := f.Write(p.GetData())
+	j.have[name] += int64(n)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("%w: %w", errCopy, err)
+	}
+	return nil
+}
+
+// replace exchanges a small file for its newest version, at once.
+func (j *journal) replace(path string, data []byte) error {
+	next := filepath.Join(j.dir, "."+filepath.Base(path)+".new")
+	err := os.WriteFile(next, data, 0o666)
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCopy, err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// Stage is where a run stands.
+type Stage string
+
+// The stages, in order.
+const (
+	Preparing Stage = "preparing"
+	Starting  Stage = "starting"
+	WarmingUp Stage = "warm-up"
+	Measuring Stage = "measuring"
+	Draining  Stage = "draining" // nothing is started any more; calls in flight and journals
+	Stopping  Stage = "stopping" // the same, since the user has asked
+)
+
+// Snapshot is a run at a glance, for people to look at. Rates and latencies are of
+// each worker's last second; nothing in a report is computed from them.
+type Snapshot struct {
+	RunID   string
+	Stage   Stage
+	Elapsed time.Duration // on the run's clock; negative before the start
+	Length  time.Duration // warm-up and window together; 0: the run ends by count
+
+	Workers []WorkerView
+	Total   View // of the workers that are at work
+}
+
+// View is what is shown of one worker, or of all.
+type View struct {
+	Operations int64   // ended so far, however
+	Rate       float64 // operations a second
+	RPCs       float64 // requests a second
+	Target     float64 // operations a second; 0 is unpaced
+	NotFound   int64   // so far
+	Wrong      int64
+	Errors     int64
+	Skipped    int64
+	LagP99     time.Duration           // the largest of the workers'
+	Service    *hdrhistogram.Histogram // in µs; nil if nothing ended
+	Response   *hdrhistogram.Histogram // nil when unpaced
+}
+
+// WorkerView is one worker.
+type WorkerView struct {
+	Name, Address string
+	State         results.State
+	Reason        string        // why it is lost or has failed
+	Silent        time.Duration // since it was heard of
+	ClockOffset   time.Duration // of its wall clock to ours
+	View
+}
+
+// report shows the run once a second, until done.
+func (r *running) report(done <-chan struct{}) {
+	next := r.zero.Add(progressPhase - time.Second)
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-timer.C:
+		}
+		r.job.Progress(r.snapshot(r.stage()))
+		for !next.After(time.Now()) {
+			next = next.Add(time.Second)
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+func (r *running) stage() Stage {
+	select {
+	case <-r.stopping:
+		return Stopping
+	default:
+	}
+	s, t := r.job.Spec, time.Since(r.zero)
+	switch {
+	case t < 0:
+		return Starting
+	case t < s.Warmup:
+		return WarmingUp
+	case s.Duration > 0 && t > s.Warmup+s.Duration:
+		return Draining
+	}
+	return Measuring
+}
+
+func (r *running) snapshot(stage Stage) *Snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &Snapshot{RunID: r.job.RunID, Stage: stage}
+	if !r.zero.IsZero() {
+		s.Elapsed = time.Since(r.zero)
+	}
+	if d := r.job.Spec.Duration; d > 0 {
+		s.Length = r.job.Spec.Warmup + d
+	}
+	for _, p := range r.parts {
+		w := WorkerView{Name: p.name, Address: p.address, State: p.state, Reason: p.reason, ClockOffset: p.offset.ahead}
+		if !p.lastSeen.IsZero() {
+			w.Silent = max(0, time.Since(p.lastSeen))
+		}
+		w.count(p.totals)
+		s.Total.count(p.totals)
+		if p.state == results.Running { // others have no rate now
+			w.last(p.latest)
+			s.Total.last(p.latest)
+		}
+		s.Workers = append(s.Workers, w)
+	}
+	return s
+}
+
+// count adds what ended so far.
+func (v *View) count(t *workerpb.Totals) {
+	v.Operations += t.GetOk() + t.GetNotFound() + t.GetWrong() + t.GetFailed()
+	v.NotFound += t.GetNotFound()
+	v.Wrong += t.GetWrong()
+	v.Errors += t.GetFailed()
+	v.Skipped += t.GetSkipped()
+}
+
+// last adds a last interval.
+func (v *View) last(iv *workerpb.Interval) {
+	length := time.Duration(iv.GetToNanos() - iv.GetFromNanos()).Seconds()
+	if length <= 0 {
+		return
+	}
+	t := iv.GetTotals()
+	v.Rate += float64(t.GetOk()+t.GetNotFound()+t.GetWrong()+t.GetFailed()) / length
+	v.RPCs += float64(t.GetRpcs()) / length
+	v.Target += iv.GetTarget()
+	v.LagP99 = max(v.LagP99, time.Duration(iv.GetLagP99Micros())*time.Microsecond)
+	add(&v.Service, iv.GetService())
+	add(&v.Response, iv.GetResponse())
+}
+
+// add merges a worker's buckets, of which there are as many values as counts
+// unless the worker is broken.
+func add(dst **hdrhistogram.Histogram, h *workerpb.Histogram) {
+	if len(h.GetMicros()) != len(h.GetCounts()) || len(h.GetMicros()) == 0 {
+		return
+	}
+	if *dst == nil {
+		*dst = measure.NewHDR()
+	}
+	for i, us := range h.GetMicros() {
+		_ = (*dst).RecordValues(min(int64(us), measure.Highest), int64(min(h.GetCounts()[i], 1<<40)))
+	}
+}

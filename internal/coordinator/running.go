@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// running is a job while it is done.
+type running struct {
+	fleet *Fleet
+	job   Job
+
+	// Set by open, before the start.
+	zero   time.Time // of the run's clock, on this machine's
+	dir    string
+	events *results.EventLog
+
+	stopping chan struct{} // closed when the user has asked to stop
+
+	mu        sync.Mutex
+	parts     []*part // by index of their members
+	record    results.Run
+	idleSince time.Time // since when no worker is at work; zero while one is
+}
+
+// part is one worker's part of the run, as far as it is known here.
+type part struct {
+	*member
+	offset  offset
+	cluster *workerpb.Cluster
+	journal *journal
+
+	// Guarded by running.mu.
+	state    results.State
+	lastSeen time.Time
+	lostAt   time.Duration // on the run's clock
+	reason   string
+	skew     time.Duration
+	totals   *workerpb.Totals
+	latest   *workerpb.Interval
+}
+
+func newRunning(f *Fleet, job Job) *running {
+	r := &running{fleet: f, job: job, stopping: make(chan struct{})}
+	for _, m := range f.members {
+		r.parts = append(r.parts, &part{member: m, state: results.Preparing})
+	}
+	return r
+}
+
+// open makes the run's directory, and sets its start.
+func (r *running) open() error {
+	dir, err := results.CreateRun(r.job.Out, r.job.RunID)
+	if err != nil {
+		return err
+	}
+	r.dir = dir
+	if r.events, err = results.OpenEvents(dir); err != nil {
+		return err
+	}
+	for _, p := range r.parts {
+		path, err := results.WorkerDir(dir, p.name)
+		if err != nil {
+			return err
+		}
+		if p.journal, err = openJournal(r.job.RunID, path); err != nil {
+			return err
+		}
+	}
+	s := r.job.Spec
+	r.zero = time.Now().Add(startLead(r.fleet.Size()))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.parts {
+		p.state, p.lastSeen = results.Running, r.zero
+	}
+	r.record = results.Run{
+		RunID:   r.job.RunID,
+		Phase:   s.Phase.String(),
+		State:   results.Running,
+		Start:   r.zero,
+		WarmupS: s.Warmup.Seconds(),
+		WindowS: s.Duration.Seconds(),
+		GraceS:  s.Grace.Seconds(),
+		Paced:   s.Paced(),
+		Target:  s.Target,
+		Spec:    s.Properties(),
+		Plan: results.Plan{
+			Workers: r.fleet.Size(), Threads: s.Threads, Batch: s.Batch,
+			Records: s.Records, Operations: s.Operations,
+		},
+		Versions: r.job.Versions,
+		Cluster:  clusterOf(s, r.parts),
+		Limits:   r.job.Limits,
+	}
+	return r.write()
+}
+
+// discard closes and removes what open has made.
+func (r *running) discard() error {
+	if r.dir == "" {
+		return nil
+	}
+	var err error
+	if r.events != nil {
+		err = r.events.Close()
+	}
+	return errors.Join(err, os.RemoveAll(r.dir))
+}
+
+// write brings run.json up to date. r.mu is held.
+func (r *running) write() error {
+	r.record.Fleet = r.record.Fleet[:0]
+	for _, p := range r.parts {
+		m := results.Member{
+			Name:          p.name,
+			Index:         p.index,
+			Address:       p.address,
+			State:         p.state,
+			ClockOffsetUS: micros(p.offset.ahead),
+			ClockErrorUS:  micros(p.offset.roundTrip / 2),
+			StartSkewUS:   micros(p.skew),
+			Reason:        p.reason,
+		}
+		if p.state == results.Lost || p.state == results.Failed {
+			at := p.lostAt.Seconds()
+			m.LostAtS = &at
+		}
+		r.record.Fleet = append(r.record.Fleet, m)
+	}
+	return results.WriteRun(r.dir, &r.record)
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// event notes what has happened. A log that cannot be written does not end a run.
+func (r *running) event(e results.Event) {
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	e.S = e.At.Sub(r.zero).Seconds()
+	if err := r.events.Append(e); err != nil {
+		r.fleet.log.Error("the event log cannot be written", "file", filepath.Join(r.dir, results.EventsFile), "error", err)
+	}
+}
+
+func (r *running) summary() *Summary {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record := r.record
+	return &Summary{RunID: r.job.RunID, Dir: r.dir, Run: &record}
+}
+
+// finish closes the run's record and says what became of it.
+func (r *running) finish(patient context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lost := 0
+	for _, p := range r.parts {
+		if p.state == results.Running { // given up on
+			p.state, p.lostAt, p.reason = results.Lost, time.Since(r.zero), "given up on by the user"
+		}
+		if p.state != results.Finished {
+			lost++
+		}
+	}
+	var verdict error
+	r.record.State = results.Finished
+	switch {
+	case patient.Err() != nil:
+		r.record.State = results.Interrupted
+		verdict = &Error{ExitInterrupted, fmt.Errorf("given up; workers that were not stopped end by themselves within %v", r.job.Lease)}
+	case r.record.StoppedS != nil:
+		r.record.State = results.Interrupted
+		verdict = &Error{ExitInterrupted, errors.New("interrupted; what was measured is kept")}
+	case lost == len(r.parts):
+		r.record.State = results.Failed
+	}
+	err := errors.Join(r.write(), r.events.Close())
+	if verdict == nil && lost > r.job.Limits.TolerateLost {
+		verdict = &Error{ExitDegraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.parts), lossesOf(r.record.Fleet))}
+	}
+	if verdict == nil {
+		verdict = err
+	}
+	return verdict
+}

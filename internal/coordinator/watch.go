@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// watchAll follows the run until no worker is at work any more. When ctx ends it
+// stops the run; when patient does, it returns at once.
+func (r *running) watchAll(ctx, patient context.Context) {
+	var watchers sync.WaitGroup
+	for _, p := range r.parts {
+		watchers.Go(func() { r.watch(patient, p) })
+	}
+	done := make(chan struct{})
+	var helpers sync.WaitGroup
+	helpers.Go(func() {
+		select {
+		case <-ctx.Done():
+			r.stopNow()
+		case <-done:
+		}
+	})
+	helpers.Go(func() { r.report(done) })
+	watchers.Wait()
+	close(done)
+	helpers.Wait()
+}
+
+// stopNow asks every watcher to stop its worker.
+func (r *running) stopNow() {
+	at := max(0, time.Since(r.zero)).Seconds()
+	r.mu.Lock()
+	r.record.StoppedS = &at
+	r.mu.Unlock()
+	r.event(results.Event{Kind: "stop", Text: "by the user"})
+	close(r.stopping)
+}
+
+// watch follows one worker until its part is over and its journal is copied.
+func (r *running) watch(ctx context.Context, p *part) {
+	next := r.zero.Add(pollPhase)
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	stopping := r.stopping
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-stopping:
+			stopping = nil // once
+			if err := r.stopOne(ctx, p); err != nil {
+				r.lose(p, "it cannot be told to stop: "+failure(err).Error())
+				return
+			}
+		case <-timer.C:
+			for !next.After(time.Now()) {
+				next = next.Add(pollEvery)
+			}
+			timer.Reset(time.Until(next))
+		}
+		if r.poll(ctx, p) {
+			return
+		}
+	}
+}
+
+func (r *running) stopOne(ctx context.Context, p *part) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	_, err := p.client.Stop(ctx, &workerpb.StopRequest{RunId: r.job.RunID, GraceNanos: int64(stopGrace)})
+	if status.Code(err) == codes.NotFound {
+		return nil // restarted: the poll finds out
+	}
+	return err
+}
+
+// poll asks a worker how it does and copies what it has measured meanwhile. It
+// returns true when there is nothing more to come.
+func (r *running) poll(ctx context.Context, p *part) bool {
+	r.mu.Lock()
+	after := p.latest.GetToNanos()
+	r.mu.Unlock()
+	asked, cancel := context.WithTimeout(ctx, pollTimeout)
+	resp, err := p.client.Status(asked, &workerpb.StatusRequest{RunId: r.job.RunID, RenewLease: true, AfterNanos: after})
+	cancel()
+	switch {
+	case err == nil:
+		r.heard(p, resp)
+		copied := r.pull(ctx, p)
+		if resp.GetRun().GetState() != workerpb.State_STATE_FINISHED {
+			return false
+		}
+		if copied == nil || errors.Is(copied, errCopy) {
+			r.ended(p, resp.GetRun(), copied)
+			return true
+		}
+		return r.silent(p, copied)
+	case status.Code(err) == codes.NotFound:
+		// The process is a new one. What the old one has measured may be on its disk.
+		r.lose(p, "it was restarted")
+		copied := r.pull(ctx, p)
+		if copied == nil || errors.Is(copied, errCopy) || status.Code(copied) == codes.NotFound {
+			r.settle(p, copied)
+			return true
+		}
+		return r.silent(p, copied)
+	default:
+		return r.silent(p, err)
+	}
+}
+
+func (r *running) pull(ctx context.Context, p *part) error {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	return p.journal.pull(ctx, p.client)
+}
+
+// heard takes up what a worker has said.
+func (r *running) heard(p *part, resp *workerpb.StatusResponse) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.lastSeen = time.Now()
+	p.totals = resp.GetTotals()
+	if iv := resp.GetIntervals(); len(iv) > 0 {
+		p.latest = iv[len(iv)-1]
+	}
+	p.skew = max(0, time.Duration(resp.GetRun().GetStartSkewNanos()))
+	if p.state == results.Lost {
+		p.state, p.reason = results.Running, ""
+		r.changed(p, "worker-back", "it answers again, and had gone on")
+	}
+}
+
+// silent notes that a worker did not answer. It returns true when it need not be
+// waited for any longer.
+func (r *running) silent(p *part, err error) bool {
+	r.mu.Lock()
+	lastSeen, idle := p.lastSeen, r.idleSince
+	r.mu.Unlock()
+	if time.Since(lastSeen) < lostAfter {
+		return false
+	}
+	r.lose(p, failure(err).Error())
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return !idle.IsZero() && time.Since(idle) > r.job.Rejoin
+	}
+}
+
+// lose declares a worker lost, once.
+func (r *running) lose(p *part, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.state != results.Running {
+		return
+	}
+	p.state, p.reason, p.lostAt = results.Lost, oneLine(reason), max(0, p.lastSeen.Sub(r.zero))
+	r.changed(p, "worker-lost", fmt.Sprintf("%s; last heard of at %.1f s", p.reason, p.lostAt.Seconds()))
+}
+
+// settle notes that a restarted worker's journal has been copied as far as it went.
+func (r *running) settle(p *part, copied error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if copied != nil {
+		r.changed(p, "journal", "what it measured last is gone: "+failure(copied).Error())
+		return
+	}
+	r.changed(p, "journal", "it is back with its journal, which is copied")
+}
+
+// ended takes up how a worker's part has ended.
+func (r *running) ended(p *part, run *workerpb.RunStatus, copied error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.state, p.reason = results.Finished, ""
+	elapsed := time.Duration(run.GetElapsedNanos())
+	kind := "worker-finished"
+	switch end := run.GetEnd(); end {
+	case workerpb.End_END_COMPLETE:
+	case workerpb.End_END_STOPPED:
+		if r.record.StoppedS == nil { // not by us
+			at := elapsed.Seconds()
+			r.record.StoppedS = &at
+		}
+	case workerpb.End_END_SHUTDOWN:
+		p.state, p.reason, kind = results.Lost, "it was shut down", "worker-lost"
+	default:
+		p.state, p.reason, kind = results.Failed, oneLine(run.GetError()), "worker-failed"
+	}
+	if copied != nil {
+		p.state, p.reason, kind = results.Failed, oneLine(copied.Error()), "worker-failed"
+	}
+	p.lostAt = elapsed
+	r.changed(p, kind, p.reason)
+}
+
+// changed notes a worker's new state. r.mu is held.
+func (r *running) changed(p *part, kind, text string) {
+	r.event(results.Event{Kind: kind, Worker: p.name, Text: text})
+	atWork := false
+	for _, p := range r.parts {
+		atWork = atWork || p.state == results.Running
+	}
+	switch {
+	case atWork:
+		r.idleSince = time.Time{}
+	case r.idleSince.IsZero():
+		r.idleSince = time.Now()
+	}
+	if err := r.write(); err != nil {
+		r.fleet.log.Error("the record of the run cannot be written", "error", err)
+	}
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }

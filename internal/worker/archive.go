@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// archive is the directory of a worker's journals: <run-id>/<name>/, which
+// survives a restart of the worker.
+type archive struct{ dir string }
+
+// create makes the folder of a run and returns the path that its journal is to have.
+func (a archive) create(id, name string) (string, error) {
+	if err := os.MkdirAll(filepath.Join(a.dir, id), 0o777); err != nil {
+		return "", fmt.Errorf("make the journal: %w", err)
+	}
+	return filepath.Join(a.dir, id, name), nil
+}
+
+func (a archive) has(id string) bool {
+	_, err := os.Stat(filepath.Join(a.dir, id))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// open returns the path of a run's journal, and the worker's name in it.
+func (a archive) open(id string) (dir, name string, err error) {
+	if err := results.CheckName(id); err != nil {
+		return "", "", status.Errorf(codes.InvalidArgument, "run: %v", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(a.dir, id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", status.Errorf(codes.NotFound, "the worker has no journal of run %s", id)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			return filepath.Join(a.dir, id, e.Name()), e.Name(), nil
+		}
+	}
+	return "", "", status.Errorf(codes.NotFound, "the worker has no journal of run %s", id)
+}
+
+// list returns the runs kept, the newest first.
+func (a archive) list() ([]*workerpb.KeptRun, error) {
+	entries, err := os.ReadDir(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	var runs []*workerpb.KeptRun
+	for _, e := range entries {
+		dir, name, err := a.open(e.Name())
+		if !e.IsDir() || err != nil {
+			continue // not ours
+		}
+		k := &workerpb.KeptRun{RunId: e.Name(), Name: name}
+		for _, file := range results.JournalFiles {
+			if info, err := os.Stat(filepath.Join(dir, file)); err == nil {
+				k.Bytes += info.Size()
+				k.ModifiedUnixNanos = max(k.GetModifiedUnixNanos(), info.ModTime().UnixNano())
+			}
+		}
+		runs = append(runs, k)
+	}
+	slices.SortFunc(runs, func(x, y *workerpb.KeptRun) int {
+		return cmp.Or(cmp.Compare(y.GetModifiedUnixNanos(), x.GetModifiedUnixNanos()), cmp.Compare(x.GetRunId(), y.GetRunId()))
+	})
+	return runs, nil
+}
+
+func (a archive) remove(id string) error { return os.RemoveAll(filepath.Join(a.dir, id)) }
+
+// prune removes the oldest journals, so that the disk does not fill up. The
+// active run is not counted.
+func (w *Worker) prune(active string) {
+	runs, err := w.journals.list()
+	if err != nil {
+		w.cfg.Log.Warn("the journals cannot be listed; none is removed", "error", err)
+		return
+	}
+	runs = slices.DeleteFunc(runs, func(k *workerpb.KeptRun) bool { return k.GetRunId() == active })
+	for _, k := range runs[min(len(runs), w.cfg.Keep):] {
+		if err := w.journals.remove(k.GetRunId()); err != nil {
+			w.cfg.Log.Warn("an old journal cannot be removed", "run", k.GetRunId(), "error", err)
+			continue
+		}
+		w.cfg.Log.Info("old journal removed", "run", k.GetRunId(), "kept", w.cfg.Keep)
+	}
+}
+
+// activeID returns the id of the active run, or nothing.
+func (w *Worker) activeID() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.run != nil && w.run.active() {
+		return w.run.id
+	}
+	return ""
+}
+
+// ListRuns implements [workerpb.WorkerServer].
+func (w *Worker) ListRuns(context.Context, *workerpb.ListRunsRequest) (*workerpb.ListRunsResponse, error) {
+	runs, err := w.journals.list()
+	if err != nil {
+		return nil, err
+	}
+	active := w.activeID()
+	for _, k := range runs {
+		k.Active = k.GetRunId() == active
+	}
+	return &workerpb.ListRunsResponse{Runs: runs}, nil
+}
+
+// DeleteRun implements [workerpb.WorkerServer].
+func (w *Worker) DeleteRun(_ context.Context, req *workerpb.DeleteRunRequest) (*workerpb.DeleteRunResponse, error) {
+	id := req.GetRunId()
+	if _, _, err := w.journals.open(id); err != nil {
+		return nil, err
+	}
+	if id == w.activeID() {
+		return nil, status.Errorf(codes.FailedPrecondition, "run %s is active; stop it first", id)
+	}
+	if err := w.journals.remove(id); err != nil {
+		return nil, err
+	}
+	return &workerpb.DeleteRunResponse{}, nil
+}
+
+// pieceBytes is how much of a file travels in one message.
+const pieceBytes = 128 << 10
+
+// Collect implements [workerpb.WorkerServer].
+func (w *Worker) Collect(req *workerpb.CollectRequest, out grpc.ServerStreamingServer[workerpb.CollectResponse]) error {
+	dir, _, err := w.journals.open(req.GetRunId())
+	if err != nil {
+		return err
+	}
+	for _, name := range results.JournalFiles { // in the order in which a growing journal must be copied
+		have := req.GetHave()[name]
+		if name == results.WorkerFile {
+			have = 0 // it is replaced, not appended to
+		}
+		if err := sendFile(out, filepath.Join(dir, name), name, have); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendFile sends what a file holds from offset on, as far as it went when it was opened.
+func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], path, name string, offset int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if offset < 0 || offset > info.Size() {
+		return status.Errorf(codes.OutOfRange, "%s has %d bytes and the caller has %d: it is not a copy of this one", name, info.Size(), offset)
+	}
+	buf := make([]byte, min(pieceBytes, info.Size()-offset))
+	for offset < info.Size() {
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), info.Size()-offset)], offset)
+		if err != nil && !(err == io.EOF && n > 0) {
+			return err
+		}
+		if err := out.Send(&workerpb.CollectResponse{File: name, Offset: offset, Data: buf[:n]}); err != nil {
+			return err
+		}
+		offset += int64(n)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/pace"
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
+)
+
+// assignment is a worker's part of a run, checked.
+type assignment struct {
+	id      string
+	name    string // of the worker in this run
+	worker  int
+	workers int
+	lease   time.Duration // 0: detached
+	spec    *spec.Spec
+	profile pace.Profile // of the fleet, in slots a second; zero if unpaced
+}
+
+func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
+	a := &assignment{
+		id:      req.GetRunId(),
+		name:    req.GetName(),
+		worker:  int(req.GetWorker()),
+		workers: int(req.GetWorkers()),
+		lease:   time.Duration(req.GetLeaseNanos()),
+	}
+	var errs []error
+	if err := results.CheckName(a.id); err != nil {
+		errs = append(errs, fmt.Errorf("run: %w", err))
+	}
+	if err := results.CheckName(a.name); err != nil {
+		errs = append(errs, fmt.Errorf("worker: %w", err))
+	}
+	if a.worker < 0 || a.worker >= a.workers {
+		errs = append(errs, fmt.Errorf("worker %d of %d: want one of 0 to %d", a.worker, a.workers, a.workers-1))
+	}
+	if a.lease < 0 {
+		errs = append(errs, fmt.Errorf("lease %v: want 0, for none, or more", a.lease))
+	}
+	var err error
+	if a.spec, err = spec.ParseMap(req.GetProperties()); err != nil {
+		return nil, errors.Join(append(errs, err)...)
+	}
+	if a.spec.Paced() {
+		if a.profile, err = profile(a.spec); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return a, errors.Join(errs...)
+}
+
+// profile is the target in slots a second: a slot starts a whole batch.
+func profile(s *spec.Spec) (pace.Profile, error) {
+	batch := float64(s.Batch)
+	if len(s.Stages) == 0 {
+		return pace.NewProfile(pace.Stage{From: s.Target / batch, To: s.Target / batch})
+	}
+	stages := make([]pace.Stage, len(s.Stages))
+	for i, st := range s.Stages {
+		stages[i] = pace.Stage{From: st.From / batch, To: st.To / batch, Length: st.Length}
+	}
+	return pace.NewProfile(stages...)
+}
+
+// end is when to start nothing more, on the run's clock; 0 if the run ends by count.
+func (a *assignment) end() time.Duration {
+	if a.spec.Duration == 0 {
+		return 0
+	}
+	return a.spec.Warmup + a.spec.Duration
+}
+
+// share is this worker's part of a rate in slots a second, in operations a second.
+func (a *assignment) share(slots float64) float64 {
+	return slots * float64(a.spec.Batch) / float64(a.workers)
+}

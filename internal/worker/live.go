@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// live is what a coordinator sees of a run while it goes on: the totals, and the
+// last intervals in a few numbers.
+type live struct {
+	mu        sync.Mutex
+	totals    workerpb.Totals
+	intervals []*workerpb.Interval
+}
+
+// liveIntervals is how many are kept: a coordinator that was away for so long
+// shows a gap. The journal has none.
+const liveIntervals = 60
+
+// add takes up an interval, which may be changed afterwards.
+func (v *live) add(iv *measure.Interval, target float64, warmUp bool) {
+	p := &workerpb.Interval{
+		FromNanos: int64(iv.Start),
+		ToNanos:   int64(iv.End),
+		Totals:    totals(iv),
+		Target:    target,
+		Service:   merged(iv, func(c *measure.Cell) *measure.Histogram { return c.Service }),
+		Response:  merged(iv, func(c *measure.Cell) *measure.Histogram { return c.Response }),
+		WarmUp:    warmUp,
+	}
+	lag := measure.NewHDR()
+	iv.Window.Lag.AddTo(lag)
+	iv.Warmup.Lag.AddTo(lag)
+	if l := measure.LatencyOf(lag); l != nil {
+		p.LagP99Micros = l.P99
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	addTotals(&v.totals, p.GetTotals())
+	if len(v.intervals) == liveIntervals {
+		v.intervals = slices.Delete(v.intervals, 0, 1)
+	}
+	v.intervals = append(v.intervals, p)
+}
+
+// since returns the totals, and the intervals that end after t.
+func (v *live) since(t time.Duration) (*workerpb.Totals, []*workerpb.Interval) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(v.intervals, int64(t)+1, func(iv *workerpb.Interval, at int64) int {
+		return int(min(1, max(-1, iv.GetToNanos()-at)))
+	})
+	return proto.CloneOf(&v.totals), slices.Clone(v.intervals[i:])
+}
+
+func totals(iv *measure.Interval) *workerpb.Totals {
+	t := &workerpb.Totals{}
+	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
+		for row := range measure.Row(measure.Rows) {
+			cell := &set.Cells[row]
+			*[workload.Outcomes]*int64{&t.Ok, &t.NotFound, &t.Wrong, &t.Failed}[row.Outcome()] += cell.Operations
+			t.Rpcs += cell.RPCs
+		}
+		for _, n := range set.Started {
+			t.Started += n
+		}
+		t.Skipped += set.Skipped
+		t.CutOff += set.CutOff
+	}
+	return t
+}
+
+func addTotals(dst, t *workerpb.Totals) {
+	dst.Started += t.GetStarted()
+	dst.Ok += t.GetOk()
+	dst.NotFound += t.GetNotFound()
+	dst.Wrong += t.GetWrong()
+	dst.Failed += t.GetFailed()
+	dst.Rpcs += t.GetRpcs()
+	dst.Skipped += t.GetSkipped()
+	dst.CutOff += t.GetCutOff()
+}
+
+// merged adds up one histogram of all cells; nil if there is none.
+func merged(iv *measure.Interval, of func(*measure.Cell) *measure.Histogram) *workerpb.Histogram {
+	counts := make(map[int64]int64)
+	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
+		for i := range set.Cells {
+			if h := of(&set.Cells[i]); h != nil {
+				h.Each(func(us, n int64) { counts[us] += n })
+			}
+		}
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	h := &workerpb.Histogram{}
+	for _, us := range slices.Sorted(maps.Keys(counts)) {
+		h.Micros = append(h.Micros, uint32(us))
+		h.Counts = append(h.Counts, uint64(counts[us]))
+	}
+	return h
+}
