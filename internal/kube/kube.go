@@ -47,7 +47,8 @@ type Options struct {
 
 // Worker is one worker pod.
 type Worker struct {
-	Name string
+	Name string // of the pod
+	Host string // the pod's name in the cluster's DNS, which its certificate carries; empty: it has none
 	// Dial connects to the worker's control port. It may be called any number of
 	// times, also when the pod has since been replaced by another of that name.
 	Dial func(context.Context) (net.Conn, error)
@@ -85,6 +86,7 @@ func Find(ctx context.Context, opts Options) (*Fleet, error) {
 		name := pods[i].Name
 		fleet.Workers = append(fleet.Workers, Worker{
 			Name: name,
+			Host: a.host(&pods[i]),
 			Dial: func(ctx context.Context) (net.Conn, error) { return a.forward(ctx, name, port) },
 		})
 	}
@@ -196,6 +198,14 @@ func (a *api) list(ctx context.Context, selector string) ([]corev1.Pod, error) {
 // forwardURL is the address of a pod's port-forward subresource.
 func (a *api) forwardURL(pod string) string {
 	return a.client.Verb(http.MethodPost).Namespace(a.namespace).Resource("pods").Name(pod).SubResource("portforward").URL().String()
+}
+
+// host returns the name that the pod of a StatefulSet has in the cluster's DNS.
+func (a *api) host(pod *corev1.Pod) string {
+	if pod.Spec.Hostname == "" || pod.Spec.Subdomain == "" {
+		return ""
+	}
+	return pod.Spec.Hostname + "." + pod.Spec.Subdomain + "." + a.namespace + ".svc"
 }
 
 // tokenSecret returns the name of the Secret that holds a pod's control token.

@@ -210,12 +210,14 @@ func overBothTransports(t *testing.T, test func(t *testing.T, spdyOnly bool)) {
 
 func TestForward(t *testing.T) {
 	overBothTransports(t, func(t *testing.T, spdyOnly bool) {
-		c := newCluster(t, spdyOnly, pod("kvbench-1"), pod("kvbench-0"))
+		inStatefulSet := func(p *corev1.Pod) { p.Spec.Hostname, p.Spec.Subdomain = p.Name, "kvbench" }
+		c := newCluster(t, spdyOnly, pod("kvbench-1"), pod("kvbench-0", inStatefulSet))
 		fleet, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig, Port: echo(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(fleet.Workers) != 2 || fleet.Workers[0].Name != "kvbench-0" {
+		if len(fleet.Workers) != 2 || fleet.Workers[0].Name != "kvbench-0" ||
+			fleet.Workers[0].Host != "kvbench-0.kvbench.bench.svc" || fleet.Workers[1].Host != "" {
 			t.Fatalf("found %v", fleet.Workers)
 		}
 		conn, err := fleet.Workers[0].Dial(t.Context())
