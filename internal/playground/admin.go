@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -40,7 +41,9 @@ func startAdmin(ctx context.Context, c *Cluster, addr string, tlsConfig *tls.Con
 	if tlsConfig != nil {
 		l = tls.NewListener(l, tlsConfig)
 	}
-	a.http = &http.Server{Handler: adminHandler(c), ReadHeaderTimeout: adminTimeout}
+	a.http = &http.Server{
+		Handler: adminHandler(c), ReadHeaderTimeout: adminTimeout, ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
+	}
 	go func() {
 		defer close(a.done)
 		_ = a.http.Serve(l) // ends when closed

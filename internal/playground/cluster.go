@@ -182,7 +182,7 @@ func (c *Cluster) Close() error {
 	if c.storage == nil {
 		return nil
 	}
-	return c.storage.db.Close()
+	return c.storage.close()
 }
 
 // ClusterID is the id that PD gives the cluster; it stays with the data directory.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 // V1TTL and V2 a value is followed by its expiry and flags (see sealValue), so that it expires without a second lookup.
 type storage struct {
 	db      *pebble.DB
+	lock    *pebble.Lock // of the data directory; nil in memory
 	version APIVersion
 	now     func() time.Time
 
@@ -67,6 +69,8 @@ func openStorage(dir string, version APIVersion, log *slog.Logger) (*storage, er
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
+	s := &storage{version: version, now: time.Now}
+	var err error
 	if dir == "" {
 		dir = "playground"
 		opts.FS = vfs.NewMem()
@@ -74,12 +78,37 @@ func openStorage(dir string, version APIVersion, log *slog.Logger) (*storage, er
 		for i := range opts.Levels {
 			opts.Levels[i].Compression = func() *block.CompressionProfile { return block.NoCompression }
 		}
+	} else if s.lock, err = lockDirectory(dir); err != nil {
+		return nil, err
 	}
-	db, err := pebble.Open(dir, opts)
+	opts.Lock = s.lock
+	if s.db, err = pebble.Open(dir, opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("open data directory %q: %w", dir, err), s.close())
+	}
+	return s, nil
+}
+
+// lockDirectory makes a data directory the playground's own. Pebble would do so too, but leaves a goroutine behind when it fails.
+func lockDirectory(dir string) (*pebble.Lock, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	lock, err := pebble.LockDirectory(dir, vfs.Default)
 	if err != nil {
-		return nil, fmt.Errorf("open data directory %q: %w", dir, err)
+		return nil, fmt.Errorf("data directory %q is in use: %w", dir, err)
 	}
-	return &storage{db: db, version: version, now: time.Now}, nil
+	return lock, nil
+}
+
+func (s *storage) close() error {
+	var err error
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
 }
 
 // loadManifest returns nil when the database is new.
