@@ -282,7 +282,7 @@ func TestForwardDropped(t *testing.T) {
 		}
 		client, err := grpc.NewClient("passthrough:///kvbench-0",
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return fleet.Workers[0].Dial(ctx) }))
+			grpc.WithContextDialer(fleet.Workers[0].DialAddress))
 		if err != nil {
 			t.Fatal(err)
 		}
