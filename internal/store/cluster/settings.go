@@ -35,7 +35,7 @@ type settings struct {
 // followed by one release.
 func acquire(c *Config) error {
 	want := settings{client: config.DefaultTiKVClient(), ca: c.CA, cert: c.Cert, key: c.Key, log: c.Log}
-	set(&want.client.GrpcConnectionCount, c.GrpcConnectionCount)
+	want.client.GrpcConnectionCount = max(1, c.GrpcConnectionCount)
 	set(&want.client.MaxBatchWaitTime, c.MaxBatchWaitTime)
 	set(&want.client.BatchWaitSize, c.BatchWaitSize)
 	set(&want.client.OverloadThreshold, c.OverloadThreshold)

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/playground"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/cluster"
+)
+
+// storeOf returns the store that leads the region of key.
+func (b *bench) storeOf(key string) uint64 {
+	b.t.Helper()
+	for _, r := range b.cluster.State().Regions {
+		if r.Start <= key && (key < r.End || r.End == "") {
+			return r.Leader
+		}
+	}
+	b.t.Fatalf("no region holds %q", key)
+	return 0
+}
+
+func testCancel(t *testing.T, open Opener) {
+	b := setUp(t, open, nil)
+	b.ok(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"))
+	for id := range b.cluster.StoreAddrs() {
+		must(t, b.cluster.StallStore(uint64(id+1), time.Minute))
+	}
+	var calls []*store.Call
+	for i := range 40 {
+		calls = append(calls, get([]byte{"abcd"[i%4]}))
+	}
+	calls = append(calls, get(keys("a", "b", "c")...))
+	b.submit(calls...)
+	b.session.Wait(b.clk.Now() + 20*time.Millisecond)
+	b.session.Cancel()
+	start := b.clk.Now()
+	for back := 0; back < len(calls); {
+		done := b.session.Wait(b.clk.Now() + generous)
+		if len(done) == 0 {
+			t.Fatalf("%d calls are still out", len(calls)-back)
+		}
+		for _, c := range done {
+			back++
+			if b.checkAnswer(c); c.Class != store.Cancelled {
+				t.Errorf("%v: %v, want cancelled", c.Class, c.Err)
+			}
+		}
+	}
+	if took := b.clk.Now() - start; took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+	must(t, b.cluster.Restore())
+	b.wantValues(keys("a"), []byte("1")) // and life goes on
+}
+
+// A store that does not answer makes its own calls time out, punctually, and nobody else's.
+func testTimeout(t *testing.T, open Opener) {
+	const timeout = 150 * time.Millisecond
+	b := setUp(t, open, func(o *options) { o.timeout = timeout })
+	must(t, leaders(b, map[string]uint64{"a": 1, "b": 2, "c": 3, "d": 2}))
+	b.ok(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"))
+	must(t, b.cluster.StallStore(1, time.Minute))
+	for range 3 {
+		slow, fast, both := get(keys("a")...), get(keys("b")...), get(keys("a", "c")...)
+		b.do(slow, fast, both)
+		for _, c := range []*store.Call{slow, both} {
+			if c.Class != store.Timeout {
+				t.Errorf("a stalled store: %v %v", c.Class, c.Err)
+			}
+			if took := c.End - c.Start; took < timeout || took > timeout+250*time.Millisecond {
+				t.Errorf("timed out after %v, want %v", took, timeout)
+			}
+		}
+		if took := fast.End - fast.Start; fast.Class != store.OK || took > timeout {
+			t.Errorf("another store: %v after %v", fast.Class, took)
+		}
+	}
+	must(t, b.cluster.Restore())
+	b.wantValues(keys("a", "c"), []byte("1"), []byte("1"))
+}
+
+// Errors of the store come back as what they are, batch reads' and scans' too.
+func testStoreErrors(t *testing.T, open Opener) {
+	b := setUp(t, open, nil)
+	b.ok(put("a", "1"), put("b", "1"))
+	ttl := put("a", "2")
+	ttl.TTL = 5
+	long := put(strings.Repeat("k", 9000), "v")
+	b.do(ttl, long)
+	for _, c := range []*store.Call{ttl, long} {
+		if c.Class != store.RawError {
+			t.Errorf("%v: %v, want a raw error", c.Class, c.Err)
+		}
+	}
+	if ttl.Err != nil && !strings.Contains(ttl.Err.Error(), "ttl is not enabled") {
+		t.Errorf("the store's text is lost: %v", ttl.Err)
+	}
+	const text = "something is broken"
+	for id := range b.cluster.StoreAddrs() {
+		must(t, b.cluster.SetRawError(uint64(id+1), 1, text))
+	}
+	calls := []*store.Call{
+		get(keys("a")...), get(keys("a", "b", "c")...), put("a", "3"), del(keys("b")...), del(keys("a", "b")...),
+		{Verb: store.Put, Keys: keys("a", "b"), Values: keys("4", "5")},
+		{Verb: store.Scan, Keys: keys("a"), Limit: 10},
+		{Verb: store.Scan, Keys: keys("z"), Limit: 10, Reverse: true},
+		{Verb: store.CompareAndSwap, Keys: keys("a"), Values: keys("6"), MustNotExist: true},
+	}
+	b.do(calls...)
+	for _, c := range calls {
+		if c.Class != store.RawError || !strings.Contains(fmt.Sprint(c.Err), text) {
+			t.Errorf("%v of %d keys: %v %v, want a raw error %q", c.Verb, len(c.Keys), c.Class, c.Err, text)
+		}
+	}
+	must(t, b.cluster.Restore())
+	b.wantValues(keys("a", "b"), []byte("1"), []byte("1"))
+}
+
+// ServerIsBusy is waited out by the client library, for a second at least.
+func testBusy(t *testing.T, open Opener) {
+	b := setUp(t, open, func(o *options) { o.timeout = 200 * time.Millisecond })
+	b.ok(put("a", "1"), put("b", "1"))
+	busy := b.storeOf("a")
+	must(t, b.cluster.SetBusy(busy, 1))
+	c := get(keys("a")...)
+	b.do(c)
+	if c.Class != store.Timeout {
+		t.Errorf("%v %v, want a timeout", c.Class, c.Err)
+	}
+	must(t, b.cluster.Restore())
+	b.wantValues(keys("a"), []byte("1"))
+}
+
+// Splits, merges and moved leaders cost an RPC more, and nothing else.
+func testStaleRegions(t *testing.T, open Opener) {
+	b := setUp(t, open, nil)
+	ks := numbered(40)
+	write := &store.Call{Verb: store.Put, Keys: ks, Values: ks}
+	b.ok(write)
+	var singles []*store.Call
+	for _, k := range ks {
+		singles = append(singles, get(k))
+	}
+	check := func(what string) {
+		t.Helper()
+		b.wantValues(ks, ks...)
+		b.ok(singles...)
+		for _, c := range singles {
+			if string(c.Found[0]) != string(c.Keys[0]) {
+				t.Fatalf("after %s: %q has %q", what, c.Keys[0], c.Found[0])
+			}
+		}
+		scan := &store.Call{Verb: store.Scan, Keys: keys(""), Limit: 1000}
+		b.ok(scan)
+		if len(scan.FoundKeys) != len(ks) {
+			t.Errorf("after %s: a scan found %d of %d keys", what, len(scan.FoundKeys), len(ks))
+		}
+		b.ok(write)
+	}
+	check("nothing")
+	for _, k := range keys("a0010", "a0020", "b0001", "d0039") {
+		if _, err := b.cluster.SplitRegion(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("splits")
+	for range 3 {
+		if _, err := b.cluster.MoveLeaders(); err != nil {
+			t.Fatal(err)
+		}
+		check("moved leaders")
+	}
+	for _, k := range keys("a0010", "b", "a0000") {
+		if _, err := b.cluster.MergeRegion(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("merges")
+	for _, id := range []uint64{1, 2, 3} {
+		if _, err := b.cluster.ResetConnections(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("reset connections")
+}
+
+// A store that is down does not stop calls to the others, its regions move on, and it can come back.
+func testStoreDown(t *testing.T, open Opener) {
+	b := setUp(t, open, func(o *options) { o.playground.ElectionDelay = 700 * time.Millisecond })
+	must(t, leaders(b, map[string]uint64{"a": 1, "b": 2, "c": 3, "d": 1}))
+	b.ok(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"))
+	must(t, b.cluster.StopStore(1))
+	hung := []*store.Call{get(keys("a")...), put("d", "2"), get(keys("a", "b", "d")...)}
+	b.submit(hung...)
+	back := 0
+	for range 100 {
+		for range 20 {
+			c := get(keys("b")...)
+			b.submit(c)
+			for c.End == 0 {
+				for _, d := range b.session.Wait(b.clk.Now() + generous) {
+					if b.checkAnswer(d); d != c {
+						back++
+					}
+				}
+			}
+			if took := c.End - c.Start; c.Class != store.OK || took > 300*time.Millisecond {
+				t.Errorf("a store that is up: %v after %v", c.Class, took)
+			}
+		}
+	}
+	for back < len(hung) {
+		done := b.session.Wait(b.clk.Now() + generous)
+		if back += len(done); len(done) == 0 {
+			t.Fatal("calls to the stopped store did not come back")
+		}
+	}
+	for _, c := range hung {
+		if c.Class != store.OK { // the regions have new leaders by now
+			t.Errorf("%v: %v %v", c.Keys, c.Class, c.Err)
+		}
+	}
+	must(t, b.cluster.StartStore(1))
+	must(t, leaders(b, map[string]uint64{"a": 1, "b": 1}))
+	b.wantValues(keys("a", "b", "d"), []byte("1"), []byte("1"), []byte("2"))
+}
+
+// leaders gives the regions at these keys leaders.
+func leaders(b *bench, want map[string]uint64) error {
+	for _, r := range b.cluster.State().Regions {
+		for key, id := range want {
+			if r.Start <= key && (key < r.End || r.End == "") {
+				if err := b.cluster.MoveLeader(r.ID, id); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Without PD, calls to regions that are known go on, and others fail in time.
+func testPDAway(t *testing.T, open Opener) {
+	b := setUp(t, open, func(o *options) { o.timeout = 700 * time.Millisecond })
+	b.ok(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"))
+	must(t, b.cluster.StopPD())
+	for range 10 {
+		b.wantValues(keys("a", "b", "c", "d"), []byte("1"), []byte("1"), []byte("1"), []byte("1"))
+		b.ok(put("a", "1"))
+	}
+	must(t, b.cluster.StartPD())
+	if _, err := b.cluster.SplitRegion([]byte("a5")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "calls succeed again", func() bool {
+		c := get(keys("a6")...)
+		b.do(c)
+		return c.Class == store.OK
+	})
+}
+
+// testTurmoil writes and reads while everything goes wrong at once. Each virtual
+// thread has a key of its own and counts in it: what it reads must be a number that it
+// wrote, and not one from before its last acknowledged write.
+func testTurmoil(t *testing.T, open Opener) {
+	const threads = 48
+	length := 3 * time.Second
+	if testing.Short() {
+		length = time.Second
+	}
+	b := setUp(t, open, func(o *options) { o.timeout, o.threads = 400*time.Millisecond, threads })
+	rng := rand.New(rand.NewPCG(7, 7))
+	type state struct{ acked, tried int }
+	states := make([]state, threads)
+	outcomes := map[store.Class]int{}
+	ended := 0
+	stop := disturb(t, b.cluster)
+	next := func(c *store.Call) {
+		st := &states[c.Owner]
+		if c.Verb = store.Get; rng.IntN(2) == 0 {
+			c.Verb = store.Put
+			st.tried++
+			c.Values[0] = fmt.Append(nil, st.tried)
+		}
+		b.submit(c)
+	}
+	for i := range threads {
+		c := put(fmt.Sprintf("%c%d", "abcd"[i%4], i), "0")
+		c.Owner = i
+		b.submit(c)
+	}
+	end := b.clk.Now() + length
+	disturbed := true
+	for ended < threads {
+		done := b.session.Wait(b.clk.Now() + generous)
+		if len(done) == 0 {
+			t.Fatalf("%d virtual threads are stuck", threads-ended)
+		}
+		if disturbed && b.clk.Now() > end {
+			disturbed = false
+			stop()
+			must(t, b.cluster.Restore())
+		}
+		for _, c := range done {
+			st := &states[c.Owner]
+			b.checkAnswer(c)
+			outcomes[c.Class]++
+			switch {
+			case c.Class != store.OK:
+			case c.Verb == store.Put:
+				st.acked = st.tried
+			default:
+				n := -1
+				fmt.Sscan(string(c.Found[0]), &n)
+				// A write that was not acknowledged may take effect any time later,
+				// so a value between is right; one from before the last that was is lost.
+				if n < st.acked && c.Found[0] != nil || n > st.tried || c.Found[0] == nil && st.acked > 0 {
+					t.Errorf("%q has %s; the last acknowledged write was %d, the last one %d", c.Keys[0], show(c.Found[0]), st.acked, st.tried)
+				}
+			}
+			if !disturbed && c.Class == store.OK {
+				ended++
+				continue
+			}
+			next(c)
+		}
+	}
+	t.Logf("outcomes: %v", outcomes)
+	if outcomes[store.OK] < 1000 {
+		t.Errorf("only %d calls succeeded", outcomes[store.OK])
+	}
+}
+
+// disturb lets one disturbance follow another until it is stopped.
+func disturb(t *testing.T, pg *playground.Cluster) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		rng := rand.New(rand.NewPCG(3, 4))
+		for ctx.Err() == nil {
+			id := uint64(1 + rng.IntN(3))
+			switch rng.IntN(9) {
+			case 0:
+				pg.SplitRegion(fmt.Appendf(nil, "%c%d", "abcd"[rng.IntN(4)], rng.IntN(50)))
+			case 1:
+				pg.MergeRegion([]byte{"abcd"[rng.IntN(4)]})
+			case 2, 3:
+				pg.MoveLeaders()
+			case 4:
+				pg.ResetConnections(id)
+			case 5:
+				pg.StallStore(id, 30*time.Millisecond)
+			case 6:
+				pg.SetRawError(id, .1, "an error")
+				pg.SlowStore(id, 5*time.Millisecond, .2)
+			case 7:
+				pg.StopStore(id)
+				pause(ctx, 150*time.Millisecond)
+				pg.StartStore(id)
+			case 8:
+				pg.StopPD()
+				pause(ctx, 50*time.Millisecond)
+				pg.StartPD()
+			}
+			pause(ctx, 30*time.Millisecond)
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// Opening fails soon, with one error that names the address, and leaves nothing behind.
+func testOpenFails(t *testing.T, open Opener) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, test := range []struct{ name, addr string }{
+		{"nobody listens", "127.0.0.1:1"},
+		{"nobody answers", silent.Addr().String()},
+		{"no such host", "no-such-host.invalid:2379"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			_, err := open(t.Context(), cluster.Config{PD: []string{test.addr}}, time.Second)
+			if err == nil || !strings.Contains(err.Error(), test.addr) {
+				t.Errorf("error %v, want one that names %s", err, test.addr)
+			}
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
