@@ -89,7 +89,7 @@ func New(s *spec.Spec, p Place) (*Generator, error) {
 	var sum float64
 	for kind, weight := range weights {
 		sum += weight
-		g.kinds[kind] = share(sum / s.Proportions.Sum())
+		g.kinds[kind] = ofTwo64(sum / s.Proportions.Sum())
 		if weight > 0 {
 			g.last = Kind(kind)
 		}
@@ -97,8 +97,8 @@ func New(s *spec.Spec, p Place) (*Generator, error) {
 	return g, nil
 }
 
-// share scales a probability to 2^64.
-func share(p float64) uint64 {
+// ofTwo64 scales a probability to 2^64.
+func ofTwo64(p float64) uint64 {
 	if p >= 1 {
 		return math.MaxUint64
 	}
@@ -192,7 +192,7 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 		op.addKey(&g.keys, g.record(g.choose.next(&op.random, n, first+int64(i))))
 	}
 	call := &op.Call
-	call.Keys = op.keys
+	call.Keys, call.Values = op.keys, nil
 	switch {
 	case op.Kind == Scan:
 		op.step = stepScan
@@ -315,4 +315,10 @@ func (op *Operation) addValue(grown []byte) {
 	start := len(op.valueBytes)
 	op.valueBytes = grown
 	op.values = append(op.values, grown[start:len(grown):len(grown)])
+}
+
+// Loaded reports whether the batch of a load with that index is done already.
+func (g *Generator) Loaded(p *Progress, index int64) bool {
+	first := index * g.batch
+	return p.Loaded(first, min(first+g.batch, g.total))
 }

@@ -107,9 +107,8 @@ func hashYCSB(n int64) uint64 {
 	return absolute(h)
 }
 
-// hashText is FNV-1a.
-func hashText(text []byte) uint64 {
-	h := uint64(fnvOffset)
+// hashText continues FNV-1a over more text.
+func hashText(h uint64, text []byte) uint64 {
 	for _, b := range text {
 		h = (h ^ uint64(b)) * fnvPrime
 	}

@@ -32,12 +32,12 @@ var slab = sync.OnceValue(func() []byte {
 	return s
 })
 
-// sumSize is the length of a field's checksum: six letters hold 32 bits.
+// sumSize is the length of a field's checksum: 32 bits, six to a character.
 const sumSize = 6
 
 // values makes the contents of fields, and checks them.
 //
-// With dataintegrity, the last six letters of a field are the CRC-32C of the key,
+// With dataintegrity, the last six bytes of a field are the CRC-32C of the key,
 // the field's number and the letters before, so that a row is as long as without. A field
 // shorter than that is the beginning of its checksum.
 type values struct {
@@ -90,8 +90,8 @@ func (v *values) content(dst []byte, r *random, key []byte, keySum uint32, field
 		dst = append(dst, filler[:min(len(filler), body-(len(dst)-start))]...)
 	}
 	if v.integrity {
-		var sum [sumSize]byte
-		appendSum(sum[:0], fieldSum(keySum, field, dst[start:]))
+		var sum [8]byte
+		binary.LittleEndian.PutUint64(sum[:], sumText(fieldSum(keySum, field, dst[start:])))
 		dst = append(dst, sum[:min(sumSize, length)]...)
 	}
 	return dst
@@ -129,19 +129,16 @@ func fieldSum(keySum uint32, field int, body []byte) uint32 {
 	return crc32.Update(keySum^uint32(field)*0x9e3779b1, castagnoli, body)
 }
 
-// appendSum appends a checksum as letters, base 52.
-func appendSum(dst []byte, sum uint32) []byte {
-	for range sumSize {
-		letter := byte(sum % 52)
-		sum /= 52
-		if letter < 26 {
-			letter += 'a'
-		} else {
-			letter += 'A' - 26
-		}
-		dst = append(dst, letter)
-	}
-	return dst
+// sumText writes a checksum as six characters of six bits each, from ; to z, in the
+// low bytes of a number, the first one lowest.
+func sumText(sum uint32) uint64 {
+	x := uint64(sum)
+	return 0x3b3b3b3b3b3b + (x&0x3f |
+		x>>6&0x3f<<8 |
+		x>>12&0x3f<<16 |
+		x>>18&0x3f<<24 |
+		x>>24&0x3f<<32 |
+		x>>30<<40)
 }
 
 // appendText appends what go-ycsb's dataintegrity writes: the key without its table, a
@@ -151,9 +148,11 @@ func (v *values) appendText(dst []byte, key []byte, field, length int) []byte {
 	dst = append(dst, v.keys.user(key)...)
 	dst = append(dst, ":field"...)
 	dst = strconv.AppendInt(dst, int64(field), 10)
+	hash, hashed := uint64(fnvOffset), start
 	for len(dst)-start < length {
 		dst = append(dst, ':')
-		dst = strconv.AppendUint(dst, hashText(dst[start:]), 10)
+		hash, hashed = hashText(hash, dst[hashed:]), len(dst)
+		dst = strconv.AppendUint(dst, hash, 10)
 	}
 	return dst[:start+length]
 }
@@ -266,10 +265,9 @@ func (v *values) check(key, row []byte, only int) error {
 func (v *values) checkField(content, key []byte, keySum uint32, field int) string {
 	body := content[:max(0, len(content)-sumSize)]
 	stored := content[len(body):]
-	var letters [sumSize]byte
-	sum := fieldSum(keySum, field, body)
-	appendSum(letters[:0], sum)
-	if len(content) > 0 && bytes.Equal(stored, letters[:len(stored)]) {
+	var sum [8]byte
+	binary.LittleEndian.PutUint64(sum[:], sumText(fieldSum(keySum, field, body)))
+	if len(content) > 0 && string(stored) == string(sum[:len(stored)]) {
 		return ""
 	}
 	if user := v.keys.user(key); len(content) == v.length && bytes.HasPrefix(content, user[:min(len(user), len(content))]) {
@@ -282,7 +280,7 @@ func (v *values) checkField(content, key []byte, keySum uint32, field int) strin
 	if len(content) == 0 {
 		return "it is empty"
 	}
-	return fmt.Sprintf("its checksum should be %q for its key and content, and is %q (content %q)", letters[:len(stored)], stored, clip(body))
+	return fmt.Sprintf("its checksum should be %q for its key and content, and is %q (content %q)", string(sum[:len(stored)]), stored, clip(body))
 }
 
 // clip bounds what error texts show of a value.

@@ -38,7 +38,10 @@ func (z *zipf) next(r *random) int64 {
 	for {
 		u := z.lowest + r.float()*z.area
 		x := z.inverse(u)
-		k := min(max(int64(x+0.5), 1), z.n)
+		k := z.n // also when x is infinite
+		if x+0.5 < float64(z.n) {
+			k = max(int64(x+0.5), 1)
+		}
 		if f := float64(k); f-x <= z.accept || u >= z.integral(f+0.5)-z.density(f) {
 			return k - 1
 		}
