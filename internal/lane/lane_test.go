@@ -399,28 +399,3 @@ func TestRetarget(t *testing.T) {
 		t.Errorf("%d operations, want 2 s at 100/s and 2 s at 1000/s", got)
 	}
 }
-
-// instant answers every call at once, without allocating.
-type instant struct {
-	clock clock.Clock
-	calls []*store.Call
-	done  []*store.Call
-}
-
-func (s *instant) Submit(c *store.Call) {
-	c.Class, c.Err, c.RPCs = store.OK, nil, 1
-	s.calls = append(s.calls, c)
-}
-
-func (s *instant) Wait(time.Duration) []*store.Call {
-	s.calls, s.done = s.done[:0], s.calls
-	now := s.clock.Now()
-	for _, c := range s.done {
-		c.End = now
-	}
-	return s.done
-}
-
-func (s *instant) Wake()        {}
-func (s *instant) Cancel()      {}
-func (s *instant) Close() error { return nil }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/kvbench/kvbench/internal/control"
+	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/kube"
+	"github.com/kvbench/kvbench/internal/worker"
+)
+
+// fleetFlags say which workers to lead.
+type fleetFlags struct {
+	workers  string
+	kube     bool
+	pods     kube.Options
+	local    int
+	security control.Security
+	flags    *pflag.FlagSet
+}
+
+// addFleetFlags adds the flags; local says whether workers in this process are of use to the verb.
+func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
+	l := &fleetFlags{flags: f}
+	f.StringVar(&l.workers, "workers", "", "workers, `host:port`,… or dns:///name:port for all addresses of a name")
+	f.BoolVar(&l.kube, "kube", false, "find worker pods through the kubeconfig, and forward a port to each")
+	f.StringVarP(&l.pods.Namespace, "namespace", "n", "", "`namespace` of the pods (default: the context's)")
+	f.StringVarP(&l.pods.Selector, "selector", "l", kube.DefaultLabel, "label `selector` of the pods")
+	f.StringVar(&l.pods.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
+	f.StringVar(&l.pods.Context, "context", "", "context of the kubeconfig")
+	if local {
+		f.IntVar(&l.local, "local", 1, "run so many workers in this process, when none are named")
+	}
+	addSecurityFlags(f, &l.security, false)
+	return l
+}
+
+// connect finds the workers and says hello to them. release ends what it started.
+func (l *fleetFlags) connect(ctx context.Context, a *app, expected int, log *slog.Logger) (fleet *coordinator.Fleet, release func() error, err error) {
+	release = func() error { return nil }
+	options := coordinator.Options{Security: l.security, Log: log}
+	var targets []coordinator.Target
+	switch {
+	case l.kube && l.workers != "":
+		return nil, nil, usage(errors.New("--kube and --workers exclude each other"))
+	case l.kube:
+		l.pods.Count, l.pods.Wait = expected, time.Minute
+		pods, err := kube.Find(ctx, l.pods)
+		if err != nil {
+			return nil, nil, exit(exitUnreachable, err)
+		}
+		if options.Security.TokenFile == "" {
+			if options.Security.Token, err = pods.Token(ctx); err != nil {
+				return nil, nil, exit(exitUnreachable, err)
+			}
+		}
+		for _, p := range pods.Workers {
+			targets = append(targets, coordinator.Target{Address: p.Name, Host: p.Host, Dial: p.DialAddress})
+		}
+	case l.workers != "":
+		if targets, err = coordinator.Targets(ctx, l.workers); err != nil {
+			return nil, nil, err
+		}
+	case l.local > 0:
+		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Open: opener(nil), Log: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		targets, options.Security, release = workers.Targets, workers.Security, workers.Close
+	default:
+		return nil, nil, usage(errors.New("which workers? give --workers, or --kube"))
+	}
+	fleet, err = coordinator.Connect(ctx, targets, options)
+	if err != nil {
+		return nil, nil, errors.Join(err, release())
+	}
+	stop := release
+	return fleet, func() error {
+		fleet.Close()
+		return stop()
+	}, nil
+}

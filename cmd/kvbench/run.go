@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
+)
+
+const fleetHelp = `
+The workers are those named by --workers, or the pods found by --kube, or else
+--local ones inside this process. Properties are YCSB's and go-ycsb's: -w names a
+workload or a file, -p and flags win over it, and tikvbench's variables (NUM_THREADS,
+TARGET_IOPS, BENCH_TYPE, …) stand between the two.
+
+Ctrl-C stops the load on every worker and reports what was measured; a second one
+gives up at once. Standard output carries the report alone.`
+
+func (a *app) loadCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "load",
+		GroupID: "load",
+		Short:   "Insert the records of a workload, every one exactly once",
+		Long:    "Insert the records of a workload, every one exactly once, however many workers and threads there are.\n" + fleetHelp,
+		Example: `  kvbench load -w read -p recordcount=100000 --workers 127.0.0.1:7070,127.0.0.1:7071
+  kvbench load -w a -p recordcount=10000000 --threads 200 --batch 20 --kube`,
+		Args: cobra.NoArgs,
+	}
+	a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "false", Where: "kvbench load"})
+	return cmd
+}
+
+func (a *app) runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "run",
+		GroupID: "load",
+		Short:   "Run a workload on a fleet and report what the cluster did",
+		Long:    "Run a workload on a fleet of workers, and report what the cluster did with it.\n" + fleetHelp,
+		Example: `  kvbench run -w mixed --threads 50 --target 20000 --duration 60s --workers 127.0.0.1:7070,127.0.0.1:7071
+  kvbench run -w read --local 3 --pd 127.0.0.1:2379
+  BENCH_TYPE=read TARGET_IOPS=1000000 NUM_THREADS=800 RUNTIME=20m kvbench run -w tikvbench --kube
+  kvbench run -w a --json >report.json`,
+		Args: cobra.NoArgs,
+	}
+	a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
+	return cmd
+}
+
+// bench is a run that is asked for.
+type bench struct {
+	app    *app
+	what   *specFlags
+	fleet  *fleetFlags
+	phase  spec.Pair
+	out    string
+	report reportFlags
+	quiet  bool
+	detach bool
+	limits results.Limits
+}
+
+func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	b := &bench{app: a, phase: phase}
+	b.what = addSpecFlags(f)
+	b.fleet = addFleetFlags(f, true)
+	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the run's results")
+	b.report.add(f)
+	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
+	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results")
+	f.IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
+	cmd.RunE = func(*cobra.Command, []string) error { return b.run() }
+}
+
+func (b *bench) run() error {
+	a := b.app
+	s, err := b.what.parse(a.env, b.phase)
+	if err != nil {
+		return usage(err)
+	}
+	if err := b.report.check(); err != nil {
+		return usage(err)
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintln(a.stderr, "kvbench: "+w)
+	}
+	first, second, release := a.interruptible()
+	defer release()
+	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	fleet, disconnect, err := b.fleet.connect(first, a, s.Clients, log)
+	if err != nil {
+		return exit(coordinator.ExitCode(err), err)
+	}
+	job := coordinator.Job{
+		Spec:     s,
+		Out:      b.out,
+		Versions: map[string]string{"kvbench": version, "go": runtime.Version()},
+		Limits:   b.limits,
+		Detach:   b.detach,
+		Abandon:  second.Done(),
+	}
+	view := newProgress(a.stderr, terminal(a.stderr))
+	if !b.quiet {
+		job.Progress = view.show
+	}
+	began := time.Now()
+	summary, err := fleet.Run(first, job)
+	view.end()
+	err = errors.Join(err, disconnect())
+	if summary == nil {
+		return exit(coordinator.ExitCode(err), err)
+	}
+	if b.detach {
+		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s\n", summary.RunID)
+		return exit(coordinator.ExitCode(err), err)
+	}
+	if err != nil {
+		fmt.Fprintln(a.stderr, "kvbench: "+err.Error())
+	}
+	if !b.quiet {
+		fmt.Fprintf(a.stderr, "results: %s (%v)\n", summary.Dir, time.Since(began).Round(100*time.Millisecond))
+	}
+	code, reportErr := b.report.write(a, []string{summary.Dir})
+	if reportErr != nil {
+		return exit(exitInternal, reportErr)
+	}
+	if c := coordinator.ExitCode(err); c != 0 {
+		code = c
+	}
+	if code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// logger returns what a serving verb logs with.
+func logger(f *os.File) *slog.Logger { return slog.New(slog.NewTextHandler(f, nil)) }
+
+// background is for calls that an interrupt must not end.
+func background(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}
