@@ -83,6 +83,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	defer cancel()
 	r.mu.Lock()
 	r.abort = cancel
+	if r.how != workerpb.End_END_UNSPECIFIED {
+		cancel() // stopped already
+	}
 	r.mu.Unlock()
 
 	if err = r.open(ctx); err == nil {
@@ -344,7 +347,7 @@ func (r *run) stop(end workerpb.End, grace time.Duration, err error) {
 	}
 	switch r.state {
 	case workerpb.State_STATE_PREPARING:
-		if r.abort != nil {
+		if r.abort != nil { // else prepare sees how
 			r.abort()
 		}
 	case workerpb.State_STATE_PREPARED:

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workertest provides a database for tests of workers: a map in memory
+// that answers after a time, and can be told to misbehave.
+package workertest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/store"
+)
+
+// Memory is a database. It is shared by all drivers that it opens.
+type Memory struct {
+	Delay time.Duration // of every answer
+	// Down makes opening wait until it is given up.
+	Down bool
+	// Stalled: no call is ever answered, unless it is cancelled.
+	Stalled atomic.Bool
+	// Panic makes the next Submit panic, once.
+	Panic atomic.Bool
+	// Open counts what is not closed: drivers and sessions.
+	Opened atomic.Int64
+	Puts   atomic.Int64
+	Gets   atomic.Int64
+
+	mu   sync.Mutex
+	rows map[string][]byte
+}
+
+// Open is for the worker's configuration.
+func (m *Memory) Open(ctx context.Context, _ *spec.Spec) (store.Driver, error) {
+	if m.Down {
+		<-ctx.Done()
+		return nil, errors.New("no connection")
+	}
+	m.Opened.Add(1)
+	return driver{m}, nil
+}
+
+// Keys returns how many keys there are.
+func (m *Memory) Keys() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.rows)
+}
+
+type driver struct{ memory *Memory }
+
+func (d driver) Open(_, _ int, clk clock.Clock) (store.Session, error) {
+	d.memory.Opened.Add(1)
+	return &session{memory: d.memory, clk: clk, woken: make(chan struct{}, 1)}, nil
+}
+
+func (d driver) Close() error {
+	d.memory.Opened.Add(-1)
+	return nil
+}
+
+type session struct {
+	memory    *Memory
+	clk       clock.Clock
+	woken     chan struct{}
+	calls     []*store.Call // in order of submission, which is that of completion
+	cancelled bool
+}
+
+func (s *session) Submit(c *store.Call) {
+	if s.memory.Panic.CompareAndSwap(true, false) {
+		panic("the database panics on purpose")
+	}
+	c.End = s.clk.Now() + s.memory.Delay
+	s.calls = append(s.calls, c)
+}
+
+func (s *session) Wait(until time.Duration) []*store.Call {
+	for {
+		if done := s.completed(); len(done) > 0 {
+			return done
+		}
+		end := until
+		if len(s.calls) > 0 && !s.memory.Stalled.Load() {
+			end = min(end, s.calls[0].End)
+		}
+		now := s.clk.Now()
+		if now >= until {
+			return nil
+		}
+		timer := time.NewTimer(end - now)
+		select {
+		case <-s.woken:
+			timer.Stop()
+			return s.completed()
+		case <-timer.C:
+		}
+	}
+}
+
+func (s *session) completed() []*store.Call {
+	now := s.clk.Now()
+	n := len(s.calls)
+	if !s.cancelled {
+		n, _ = slices.BinarySearchFunc(s.calls, now+1, func(c *store.Call, t time.Duration) int { return cmp.Compare(c.End, t) })
+		if s.memory.Stalled.Load() {
+			n = 0
+		}
+	}
+	done := slices.Clone(s.calls[:n])
+	s.calls = slices.Delete(s.calls, 0, n)
+	for _, c := range done {
+		s.answer(c, now)
+	}
+	return done
+}
+
+func (s *session) answer(c *store.Call, now time.Duration) {
+	c.RPCs, c.Class, c.Err, c.Found = 1, store.OK, nil, nil
+	if s.cancelled {
+		c.End, c.Class, c.Err = now, store.Cancelled, context.Canceled
+		return
+	}
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rows == nil {
+		m.rows = make(map[string][]byte)
+	}
+	for i, key := range c.Keys {
+		switch c.Verb {
+		case store.Get:
+			m.Gets.Add(1)
+			c.Found = append(c.Found, m.rows[string(key)])
+		case store.Put:
+			m.Puts.Add(1)
+			m.rows[string(key)] = slices.Clone(c.Values[i])
+		case store.Delete:
+			delete(m.rows, string(key))
+		default:
+			c.Class, c.Err = store.Other, errors.New("the memory database cannot do this")
+		}
+	}
+}
+
+func (s *session) Wake() {
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) Cancel() { s.cancelled = true }
+
+func (s *session) Close() error {
+	s.memory.Opened.Add(-1)
+	if len(s.calls) > 0 {
+		return errors.New("closed with calls in flight")
+	}
+	return nil
+}
