@@ -34,18 +34,15 @@ func (c *Collector) Run(emit func(*Interval)) {
 		owner *Recorder
 	)
 	for {
-		// Take from the lane that is furthest behind, until all are equally far.
-		// A finished lane is ahead of all.
-		lane, ahead := 0, time.Duration(0)
+		// Take from the lane that is furthest behind, until all have come to the
+		// end of the interval. A finished lane is ahead of all.
+		lane := 0
 		for i, end := range ends {
 			if end < ends[lane] {
 				lane = i
 			}
-			if end != math.MaxInt64 {
-				ahead = max(ahead, end)
-			}
 		}
-		if whole != nil && ends[lane] >= ahead {
+		if whole != nil && ends[lane] >= whole.End {
 			if whole.End > whole.Start || !whole.Window.Empty() || !whole.Warmup.Empty() {
 				emit(&whole.Interval)
 			}
