@@ -4,7 +4,6 @@ package playground
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -255,21 +254,26 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 func TestYCSBSplitKeysShareEvenly(t *testing.T) {
-	const n = 12
-	keys := ycsbSplitKeys(n)
-	counts := make([]int, n)
-	const draws = 100_000
-	for i := range uint64(draws) {
-		k := fmt.Sprintf("usertable:user%d", i*(1<<63/draws))
-		region := 0
-		for region < len(keys) && k >= string(keys[region]) {
-			region++
+	const n, draws = 12, 100_000
+	for _, records := range []uint64{draws, 10_000_000_000} {
+		keys := ycsbSplitKeys(records, n)
+		counts := make([]int, n)
+		for i := range uint64(draws) {
+			k := ycsbKey(i * (records / draws))
+			region := 0
+			for region < len(keys) && k >= string(keys[region]) {
+				region++
+			}
+			counts[region]++
 		}
-		counts[region]++
+		for i, count := range counts {
+			if count < draws/n*8/10 || count > draws/n*12/10 {
+				t.Errorf("part %d has %d of %d keys: %v", i, count, draws, counts)
+			}
+		}
 	}
-	for i, count := range counts {
-		if count < draws/n*9/10 || count > draws/n*11/10 {
-			t.Errorf("part %d has %d of %d keys: %v", i, count, draws, counts)
-		}
+	// From the table of go-ycsb's own keys.
+	if got := ycsbKey(1); got != "usertable:user6284782960179005422" {
+		t.Errorf("key of record 1: %s", got)
 	}
 }

@@ -3,8 +3,11 @@
 package playground
 
 import (
-	"math"
-	"strconv"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/tikv/client-go/v2/util/codec"
 )
@@ -37,33 +40,26 @@ func keyspacePrefix(id uint32) []byte {
 // maxKeyspaceID is the largest id that fits into a keyspace prefix.
 const maxKeyspaceID = 1<<24 - 1
 
-// ycsbSplitKeys gives n-1 keys that split the default keys of go-ycsb into n parts of about equal shares: "usertable:user" and a
-// decimal number spread evenly over [0, 2^63), in lexical order, where 18 digits lie among 19.
-func ycsbSplitKeys(n int) [][]byte {
+// ycsbSplitKeys gives at most n-1 keys that split the first records of a go-ycsb load into n parts of about equal size. It takes the
+// quantiles of a sample of them: go-ycsb's hash leaves the keys of a small load in a small part of the space of all.
+func ycsbSplitKeys(records uint64, n int) [][]byte {
+	sample := make([]string, max(20*n, 10_000))
+	random := rand.New(rand.NewPCG(1, 2)) // the same regions every time
+	for i := range sample {
+		sample[i] = ycsbKey(random.Uint64N(records))
+	}
+	slices.Sort(sample)
 	keys := make([][]byte, 0, max(n-1, 0))
 	for i := 1; i < n; i++ {
-		lo, hi := 0.1, 1.0
-		for range 60 {
-			mid := (lo + hi) / 2
-			if decimalShareBelow(mid) < float64(i)/float64(n) {
-				lo = mid
-			} else {
-				hi = mid
-			}
-		}
-		digits := strconv.FormatFloat(hi, 'f', 9, 64)[len("0."):]
-		keys = append(keys, append([]byte("usertable:user"), digits...))
+		keys = append(keys, []byte(sample[i*len(sample)/n]))
 	}
 	return keys
 }
 
-// decimalShareBelow is the share of the numbers in [0, 2^63) whose decimal digits, read as 0.ddd…, lie below x.
-func decimalShareBelow(x float64) float64 {
-	const all = 1 << 63
-	sum := 0.0
-	for digits := 1; digits <= 19; digits++ {
-		scale := math.Pow(10, float64(digits))
-		sum += max(0, min(x*scale, all)-scale/10)
-	}
-	return sum / all
+// ycsbKey is go-ycsb's key of a record: its number, hashed (64-bit FNV-1a over big-endian bytes), in decimal.
+func ycsbKey(record uint64) string {
+	h := fnv.New64a()
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, record)) // never fails
+	hashed := int64(h.Sum64())
+	return fmt.Sprintf("usertable:user%d", max(hashed, -hashed))
 }

@@ -46,7 +46,8 @@ type Options struct {
 	APIVersion APIVersion // default V1
 	Keyspaces  []string   // of API V2, besides DEFAULT; they get the ids 1, 2, …
 
-	Regions   int      // regions at the start, split evenly over go-ycsb's default keys; default four per store
+	Regions   int      // regions at the start; default four per store
+	Records   uint64   // the regions share the default keys of a go-ycsb load of so many records evenly; default 100,000
 	SplitKeys [][]byte // where to split instead, in the client's form (without a keyspace's prefix)
 
 	ElectionDelay time.Duration // from the loss of a leader to the next one; default 1 s
@@ -58,6 +59,7 @@ type Options struct {
 const (
 	defaultStores           = 3
 	defaultRegionsPerStore  = 4
+	defaultRecords          = 100_000
 	defaultElectionDelay    = time.Second
 	maxStores               = 100
 	maxRegions              = 100_000
@@ -81,6 +83,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Regions == 0 && len(o.SplitKeys) == 0 {
 		o.Regions = defaultRegionsPerStore * o.Stores
+	}
+	if o.Records == 0 {
+		o.Records = defaultRecords
 	}
 	if o.ElectionDelay == 0 {
 		o.ElectionDelay = defaultElectionDelay
@@ -122,7 +127,7 @@ func (o Options) withDefaults() (Options, error) {
 func (o Options) firstSplitKeys(keyspaces []string) [][]byte {
 	keys := o.SplitKeys
 	if len(keys) == 0 {
-		keys = ycsbSplitKeys(o.Regions)
+		keys = ycsbSplitKeys(o.Records, o.Regions)
 	}
 	if o.APIVersion == V2 {
 		var all [][]byte

@@ -13,7 +13,10 @@ import (
 // five commands that a load consists of into messages that are used again; their bytes alias the buffer, and the request context,
 // which a client repeats for every command of a region, is decoded once. All other commands take the generated decoder.
 
-var errWireType = errors.New("playground: wrong wire type in a request")
+var (
+	errWireType    = errors.New("playground: wrong wire type in a request")
+	errTwoContexts = errors.New("playground: two contexts in a request")
+)
 
 // fields walks over the fields of an encoded message.
 type fields struct {
@@ -109,6 +112,10 @@ const maxContexts = 4096
 
 func (c contexts) take(f *fields, to **kvrpcpb.Context) {
 	if !f.want(protowire.BytesType) {
+		return
+	}
+	if *to != nil {
+		f.err = errTwoContexts // protobuf would merge them
 		return
 	}
 	if known, ok := c[string(f.bytes)]; ok {
