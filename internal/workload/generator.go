@@ -172,7 +172,7 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 	}
 	op.Index, op.Result = index, Result{}
 	op.reserve(int(size), g.keys.size())
-	op.done, op.retries = 0, 0
+	op.done, op.retries, op.field = 0, 0, allFields
 	op.random = newRandom(g.spec.Seed, index)
 	if g.load {
 		g.beginLoad(op, first)

@@ -21,12 +21,20 @@ import (
 //     bytes; lengths are 4 bytes, big-endian.
 //   - raw: the bytes of the fields and nothing else.
 type rowCodec struct {
-	format string
+	format rowFormat
 	fields int
 	names  [][]byte // ycsb
 	prefix []byte   // ycsb: what names begin with
 	length int      // raw: bytes per field; 0 when the value is one field of any length
 }
+
+type rowFormat uint8
+
+const (
+	goYCSBRow rowFormat = iota
+	ycsbRow
+	rawRow
+)
 
 const (
 	fieldFlag = 0x08
@@ -34,11 +42,15 @@ const (
 )
 
 func newRowCodec(s *spec.Spec) rowCodec {
-	c := rowCodec{format: s.Row.Format, fields: s.Row.Fields, prefix: []byte(s.Row.FieldPrefix)}
-	if c.format == spec.Raw && s.Row.LengthDistribution == spec.Constant {
-		c.length = s.Row.FieldLength
-	}
-	if c.format == spec.YCSB {
+	c := rowCodec{fields: s.Row.Fields, prefix: []byte(s.Row.FieldPrefix)}
+	switch s.Row.Format {
+	case spec.Raw:
+		c.format = rawRow
+		if s.Row.LengthDistribution == spec.Constant {
+			c.length = s.Row.FieldLength
+		}
+	case spec.YCSB:
+		c.format = ycsbRow
 		for i := range c.fields {
 			c.names = append(c.names, strconv.AppendInt([]byte(s.Row.FieldPrefix), int64(i), 10))
 		}
@@ -59,12 +71,12 @@ func (c *rowCodec) size(fieldLength int64) int64 {
 // header appends what comes before the bytes of a field.
 func (c *rowCodec) header(dst []byte, field, length int) []byte {
 	switch c.format {
-	case spec.GoYCSB:
+	case goYCSBRow:
 		dst = append(dst, fieldFlag)
 		dst = binary.AppendVarint(dst, int64(field))
 		dst = append(dst, bytesFlag)
 		dst = binary.AppendVarint(dst, int64(length))
-	case spec.YCSB:
+	case ycsbRow:
 		dst = binary.BigEndian.AppendUint32(dst, uint32(len(c.names[field])))
 		dst = append(dst, c.names[field]...)
 		dst = binary.BigEndian.AppendUint32(dst, uint32(length))
@@ -83,9 +95,9 @@ var errEmptyRow = errors.New("is empty")
 // cell returns the cell that begins at pos < len(row).
 func (c *rowCodec) cell(row []byte, pos int) (cell, error) {
 	switch c.format {
-	case spec.YCSB:
+	case ycsbRow:
 		return c.namedCell(row, pos)
-	case spec.Raw:
+	case rawRow:
 		if c.length == 0 {
 			return cell{0, 0, 0, len(row)}, nil
 		}
@@ -164,10 +176,10 @@ func sized(row []byte, pos int) (content []byte, end int, ok bool) {
 
 // begin returns the position of the first cell; it is len(row) for a row without fields.
 func (c *rowCodec) begin(row []byte) (int, error) {
-	if c.format == spec.GoYCSB && len(row) == 1 && row[0] == 0 {
+	if c.format == goYCSBRow && len(row) == 1 && row[0] == 0 {
 		return 1, nil
 	}
-	if len(row) == 0 && (c.format != spec.Raw || c.length > 0) {
+	if len(row) == 0 && (c.format != rawRow || c.length > 0) {
 		return 0, errEmptyRow
 	}
 	return 0, nil

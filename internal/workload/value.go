@@ -228,7 +228,7 @@ func (v *values) check(key, row []byte, only int) error {
 	clear(v.seen)
 	sum := v.keySum(key)
 	count := 0
-	for pos < len(row) || v.codec.format == spec.Raw && count == 0 {
+	for pos < len(row) || v.codec.format == rawRow && count == 0 {
 		c, err := v.codec.cell(row, pos)
 		if err != nil {
 			return wrong("%v", err)
