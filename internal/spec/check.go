@@ -88,9 +88,6 @@ func (c *checker) operations() {
 	c.require(s.MinScan <= s.MaxScan, "minscanlength", "is above maxscanlength=%d", s.MaxScan)
 	c.require(s.TTL%time.Second == 0, "ttl", "must be whole seconds")
 	c.require(s.TTL == 0 || s.TiKV.APIVersion != V1, "ttl", "needs tikv.apiversion=V1TTL or V2")
-	if s.Integrity && s.Proportions.Update > 0 && s.UpdateMode == ReadModifyWrite && s.VerifyWrites {
-		s.warn("verifywrites: two updates of one row at the same time may overwrite each other; updatemode=%s does not allow it", CompareAndSwap)
-	}
 	if s.IsDefault("threadcount") && s.Phase == Run {
 		s.warn("threadcount is not set: 1 call in flight per worker")
 	}
