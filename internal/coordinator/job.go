@@ -3,6 +3,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type Job struct {
 	Detach bool
 	// Lease is after how long a silence of this coordinator workers end the run; 0: 15 s.
 	Lease time.Duration
+	// LostAfter is after how long a silence a worker counts as lost; 0: 5 s.
+	LostAfter time.Duration
 	// Rejoin is how long lost workers may still come back with their journals
 	// after the others have finished; 0: 10 s.
 	Rejoin time.Duration
@@ -40,15 +43,15 @@ type Job struct {
 
 // The pace of watching.
 const (
-	defaultLease  = 15 * time.Second
-	defaultRejoin = 10 * time.Second
+	defaultLease     = 15 * time.Second
+	defaultLostAfter = 5 * time.Second
+	defaultRejoin    = 10 * time.Second
 
 	pollEvery     = time.Second
 	pollPhase     = 300 * time.Millisecond // after a whole second of the run's clock: its interval is there
 	progressPhase = 600 * time.Millisecond // and the polls have been answered
 	pollTimeout   = 2 * time.Second
 	pullTimeout   = 8 * time.Second // well within the lease
-	lostAfter     = 5 * time.Second // of silence
 
 	prepareTimeout = 14 * time.Second // the worker's own is shorter, and says more
 	startTimeout   = 5 * time.Second
@@ -73,12 +76,9 @@ type Summary struct {
 // seconds, and what was measured is kept. The error, if any, is an [*Error];
 // the summary is nil when the run did not begin.
 func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
-	if job.Lease == 0 {
-		job.Lease = defaultLease
-	}
-	if job.Rejoin == 0 {
-		job.Rejoin = defaultRejoin
-	}
+	job.Lease = cmp.Or(job.Lease, defaultLease)
+	job.LostAfter = cmp.Or(job.LostAfter, defaultLostAfter)
+	job.Rejoin = cmp.Or(job.Rejoin, defaultRejoin)
 	if job.RunID == "" {
 		job.RunID = results.NewRunID(time.Now())
 	}
@@ -118,7 +118,8 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 		return r.summary(), r.events.Close()
 	}
 	r.watchAll(ctx, patient)
-	return r.summary(), r.finish(patient)
+	err = r.finish(patient)
+	return r.summary(), err
 }
 
 // prepare makes all workers ready.

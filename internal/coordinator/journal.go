@@ -81,7 +81,7 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 		return fmt.Errorf("%w: %w", errCopy, err)
 	}
 	n, err := f.Write(p.GetData())
-	j.have[name] += int64(n)
+	j.have[name] += int64(n) // which may be nothing, of an empty file
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("%w: %w", errCopy, err)
 	}

@@ -150,7 +150,7 @@ func (r *running) silent(p *part, err error) bool {
 	r.mu.Lock()
 	lastSeen, idle := p.lastSeen, r.idleSince
 	r.mu.Unlock()
-	if time.Since(lastSeen) < lostAfter {
+	if time.Since(lastSeen) < r.job.LostAfter {
 		return false
 	}
 	r.lose(p, failure(err).Error())

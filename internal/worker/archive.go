@@ -153,19 +153,20 @@ func (w *Worker) Collect(req *workerpb.CollectRequest, out grpc.ServerStreamingS
 		return err
 	}
 	for _, name := range results.JournalFiles { // in the order in which a growing journal must be copied
-		have := req.GetHave()[name]
+		have, known := req.GetHave()[name]
 		if name == results.WorkerFile {
-			have = 0 // it is replaced, not appended to
+			have, known = 0, false // it is replaced, not appended to
 		}
-		if err := sendFile(out, filepath.Join(dir, name), name, have); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := sendFile(out, filepath.Join(dir, name), name, have, known); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// sendFile sends what a file holds from offset on, as far as it went when it was opened.
-func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], path, name string, offset int64) error {
+// sendFile sends what a file holds from offset on, as far as it went when it was
+// opened. A file that the caller does not know is sent even when it is empty.
+func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], path, name string, offset int64, known bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -179,9 +180,10 @@ func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], path, na
 		return status.Errorf(codes.OutOfRange, "%s has %d bytes and the caller has %d: it is not a copy of this one", name, info.Size(), offset)
 	}
 	buf := make([]byte, min(pieceBytes, info.Size()-offset))
-	for offset < info.Size() {
+	for offset < info.Size() || !known {
+		known = true
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), info.Size()-offset)], offset)
-		if err != nil && !(err == io.EOF && n > 0) {
+		if err != nil && err != io.EOF {
 			return err
 		}
 		if err := out.Send(&workerpb.CollectResponse{File: name, Offset: offset, Data: buf[:n]}); err != nil {

@@ -10,6 +10,9 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 )
 
+// Stopped is the reason in worker.json of a run that somebody has stopped.
+const Stopped = "stopped"
+
 // stateName and endName are the wire's names in words.
 func stateName(s workerpb.State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))

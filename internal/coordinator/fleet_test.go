@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/kvbench/kvbench/internal/control"
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/worker"
+	"github.com/kvbench/kvbench/internal/worker/workertest"
+)
+
+// The tests here wait most of their time, so that more of them than there are
+// cores can run at once.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// process is a worker that listens on loopback, and can be cut off, killed and
+// started again.
+type process struct {
+	t       *testing.T
+	cfg     worker.Config
+	sec     control.Security
+	address string
+	worker  *worker.Worker
+	server  *control.Server
+	serving sync.WaitGroup
+	log     *slog.Logger
+}
+
+func newProcess(t *testing.T, name string, db *workertest.Memory, sec control.Security, log *slog.Logger) *process {
+	t.Helper()
+	p := &process{t: t, sec: sec, address: "127.0.0.1:0", log: log,
+		cfg: worker.Config{Name: name, Version: "test", Data: filepath.Join(t.TempDir(), name), Lanes: 1, Open: db.Open, Log: log}}
+	p.start()
+	p.listen()
+	t.Cleanup(func() { p.cutOff(); p.worker.Close(0) })
+	return p
+}
+
+// start starts the process.
+func (p *process) start() {
+	p.t.Helper()
+	var err error
+	if p.worker, err = worker.New(p.cfg); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// listen opens its door, always the same one.
+func (p *process) listen() {
+	p.t.Helper()
+	var err error
+	if p.server, err = control.NewServer(p.worker, p.sec, p.log); err != nil {
+		p.t.Fatal(err)
+	}
+	l, err := control.Listen(p.address, p.sec, p.log)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.address = l.Addr().String()
+	server := p.server
+	p.serving.Go(func() { server.Serve(l) })
+}
+
+// cutOff closes the door. The run goes on.
+func (p *process) cutOff() {
+	p.server.Close()
+	p.serving.Wait()
+}
+
+// restart replaces the process by a new one with the same disk.
+func (p *process) restart() {
+	p.t.Helper()
+	p.cutOff()
+	p.worker.Close(0)
+	p.start()
+	p.listen()
+}
+
+func fleetOf(t *testing.T, sec control.Security, ps ...*process) *Fleet {
+	t.Helper()
+	var targets []Target
+	for _, p := range ps {
+		targets = append(targets, Target{Address: p.address})
+	}
+	f, err := Connect(t.Context(), targets, Options{Security: sec, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// properties is a short read run.
+func properties(t *testing.T, change map[string]string) *spec.Spec {
+	t.Helper()
+	p := map[string]string{
+		"recordcount": "100", "readproportion": "1", "updateproportion": "0", "tikv.pd": "10.9.8.7:2379",
+		"maxexecutiontime": "2", "target": "600", "threadcount": "4", "grace": "1",
+	}
+	for k, v := range change {
+		p[k] = v
+	}
+	s, err := spec.ParseMap(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		list, want, err string
+	}{
+		{list: "a:1,b:2", want: "a:1 b:2"},
+		{list: " a:1 , ,b:2,", want: "a:1 b:2"},
+		{list: "[::1]:7", want: "[::1]:7"},
+		{list: "", err: "no workers"},
+		{list: "a", err: `"a"`},
+		{list: "a:", err: `"a:"`},
+		{list: "dns:///:7070", err: "dns:///:7070"},
+		{list: "dns:///localhost", err: "dns:///localhost"},
+	}
+	for _, tt := range tests {
+		targets, err := Targets(t.Context(), tt.list)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || ExitCode(err) != ExitUsage {
+				t.Errorf("%q: %v", tt.list, err)
+			}
+			continue
+		}
+		var got []string
+		for _, target := range targets {
+			got = append(got, target.Address)
+		}
+		if err != nil || strings.Join(got, " ") != tt.want {
+			t.Errorf("%q: %v %v, want %s", tt.list, got, err, tt.want)
+		}
+	}
+	// A name stands for all of its addresses, and certificates must carry the name.
+	targets, err := Targets(t.Context(), "dns:///localhost:7070")
+	if err != nil || len(targets) == 0 {
+		t.Fatal(targets, err)
+	}
+	for _, target := range targets {
+		host, _, _ := net.SplitHostPort(target.Address)
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() || target.Host != "localhost" {
+			t.Errorf("%+v", target)
+		}
+	}
+}
+
+// other is a worker of another version.
+type other struct {
+	workerpb.UnimplementedWorkerServer
+}
+
+func (other) Hello(context.Context, *workerpb.HelloRequest) (*workerpb.HelloResponse, error) {
+	return &workerpb.HelloResponse{Protocol: 99, Version: "v9"}, nil
+}
+
+func TestConnectRefuses(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{}
+	a := newProcess(t, "a", db, control.Security{}, quiet)
+
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	closed.Close()
+
+	server, err := control.NewServer(other{}, control.Security{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { server.Serve(l) })
+	defer serving.Wait()
+	defer server.Close()
+
+	tests := []struct {
+		name      string
+		addresses []string
+		code      int
+		want      []string
+	}{
+		{"nobody there", []string{a.address, nobody}, ExitUnreachable, []string{nobody, "refused"}},
+		{"another version", []string{a.address, l.Addr().String()}, ExitUnreachable, []string{"v9", "version 99", "same kvbench"}},
+		{"the same twice", []string{a.address, "localhost:" + a.address[strings.LastIndex(a.address, ":")+1:]}, ExitUsage, []string{"the same worker"}},
+	}
+	for _, tt := range tests {
+		var targets []Target
+		for _, address := range tt.addresses {
+			targets = append(targets, Target{Address: address})
+		}
+		_, err := Connect(t.Context(), targets, Options{Log: quiet})
+		if ExitCode(err) != tt.code {
+			t.Errorf("%s: %v, code %d, want %d", tt.name, err, ExitCode(err), tt.code)
+			continue
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want one with %q", tt.name, err, want)
+			}
+		}
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{}
+	var ps []*process
+	for _, name := range []string{"host", "host", "pod-0"} {
+		ps = append(ps, newProcess(t, name, db, control.Security{}, quiet))
+	}
+	f := fleetOf(t, control.Security{}, ps...)
+	var names []string
+	for _, m := range f.members {
+		names = append(names, m.name)
+	}
+	if got := strings.Join(names, " "); got != "host-0 host-1 pod-0" {
+		t.Errorf("names %s", got)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	same := errors.New("the same")
+	err := failures(map[string]error{"b": same, "a": same, "c": &Error{ExitUsage, errors.New("another")}}, 4)
+	if err.Error() != "a, b: the same\nc: another" || ExitCode(err) != ExitUsage {
+		t.Errorf("%q, code %d", err, ExitCode(err))
+	}
+	err = failures(map[string]error{"b": same, "a": same}, 2)
+	if err.Error() != "all 2 workers: the same" || ExitCode(err) != ExitUnreachable {
+		t.Errorf("%q, code %d", err, ExitCode(err))
+	}
+}
+
+func TestOffsetIsMeasured(t *testing.T) {
+	t.Parallel()
+	p := newProcess(t, "a", &workertest.Memory{}, control.Security{}, quiet)
+	f := fleetOf(t, control.Security{}, p)
+	o, err := measureOffset(t.Context(), f.members[0].client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.roundTrip <= 0 || o.roundTrip > time.Second || o.ahead.Abs() > o.roundTrip/2+time.Millisecond {
+		t.Errorf("%+v on one machine", o)
+	}
+}
