@@ -63,12 +63,6 @@ func Events(dir string) iter.Seq2[Event, error] {
 			return
 		}
 		defer f.Close()
-		lines := newLines(f, EventsFile, parseJSON[Event])
-		for {
-			e, err := lines.next()
-			if lines.done || !yield(e, err) {
-				return
-			}
-		}
+		newLines(f, EventsFile, parseJSON[Event]).all(yield)
 	}
 }

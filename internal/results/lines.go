@@ -81,6 +81,16 @@ func (l *lines[T]) next() (record T, err error) {
 	return none, nil
 }
 
+// all yields what is left: records, *LineErrors, and the error that ended reading.
+func (l *lines[T]) all(yield func(T, error) bool) {
+	for {
+		record, err := l.next()
+		if l.done && err == nil || !yield(record, err) || l.done {
+			return
+		}
+	}
+}
+
 // peek is next, but the record stays until drop.
 func (l *lines[T]) peek() (T, error) {
 	if !l.held {

@@ -5,7 +5,10 @@ package results
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -204,4 +207,19 @@ func newSecond(iv *measure.Interval, target float64, host measure.HostSample) *S
 // outcome returns where the operations of a row are counted.
 func (s *Second) outcome(row measure.Row) *int64 {
 	return [...]*int64{&s.OK, &s.Missing, &s.Wrong, &s.Failed}[row.Outcome()]
+}
+
+// Seconds yields the lines of seconds.csv in a worker's directory: a quick look
+// at a journal, without its histograms. A line that cannot be read is yielded as
+// a [*LineError]; the ones after it follow.
+func Seconds(dir string) iter.Seq2[Second, error] {
+	return func(yield func(Second, error) bool) {
+		f, err := os.Open(filepath.Join(dir, SecondsFile))
+		if err != nil {
+			yield(Second{}, err)
+			return
+		}
+		defer f.Close()
+		newLines(f, SecondsFile, parseSecond).all(yield)
+	}
 }
