@@ -80,17 +80,17 @@ func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, er
 	if s.token == nil {
 		return ctx, nil
 	}
-	var reason string
+	var reason, hint string
 	switch v := call.Header.Get(tokenHeader); {
 	case len(v) == 0:
-		reason = "no token: this worker asks for one, give its file"
+		reason, hint = "no token", "this worker asks for one, give its file"
 	case len(v) != 1 || !strings.HasPrefix(v[0], tokenScheme) || !sameToken(v[0][len(tokenScheme):], s.token.get()):
-		reason = "wrong token: the file must hold the same as the worker's"
+		reason, hint = "wrong token", "the file must hold the same as the worker's"
 	default:
 		return ctx, nil
 	}
-	err := status.Error(codes.Unauthenticated, reason)
-	s.refusals.refused(remote(ctx), "token", err)
+	err := status.Errorf(codes.Unauthenticated, "%s: %s", reason, hint)
+	s.refusals.refused(remote(ctx), reason, err)
 	return nil, err
 }
 

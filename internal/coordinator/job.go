@@ -47,9 +47,10 @@ const (
 	defaultLostAfter = 5 * time.Second
 	defaultRejoin    = 10 * time.Second
 
-	pollEvery     = time.Second
-	pollPhase     = 300 * time.Millisecond // after a whole second of the run's clock: its interval is there
-	progressPhase = 600 * time.Millisecond // and the polls have been answered
+	// Workers are asked once a second, so long after a whole second of the run's
+	// clock: its interval is there. Progress is shown when they have answered.
+	pollPhase     = 300 * time.Millisecond
+	progressPhase = 600 * time.Millisecond
 	pollTimeout   = 2 * time.Second
 	pullTimeout   = 8 * time.Second // well within the lease
 

@@ -64,7 +64,7 @@ type WorkerView struct {
 
 // report shows the run once a second, until done.
 func (r *running) report(done <-chan struct{}) {
-	next := r.zero.Add(progressPhase - time.Second)
+	next := after(r.zero.Add(progressPhase))
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for {
@@ -74,9 +74,7 @@ func (r *running) report(done <-chan struct{}) {
 		case <-timer.C:
 		}
 		r.job.Progress(r.snapshot(r.stage()))
-		for !next.After(time.Now()) {
-			next = next.Add(time.Second)
-		}
+		next = after(next)
 		timer.Reset(time.Until(next))
 	}
 }

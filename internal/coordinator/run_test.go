@@ -226,7 +226,7 @@ func TestGiveUp(t *testing.T) {
 	abandon := make(chan struct{})
 	var once sync.Once
 	s, err := f.Run(t.Context(), Job{
-		Spec: properties(t, map[string]string{"maxexecutiontime": "600"}), Out: t.TempDir(), Abandon: abandon, Lease: 1500 * time.Millisecond,
+		Spec: properties(t, map[string]string{"maxexecutiontime": "600"}), Out: t.TempDir(), Abandon: abandon, Lease: 3 * time.Second,
 		Progress: func(s *Snapshot) {
 			if s.Elapsed > time.Second {
 				once.Do(func() { close(abandon) })

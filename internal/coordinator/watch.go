@@ -51,7 +51,7 @@ func (r *running) stopNow() {
 
 // watch follows one worker until its part is over and its journal is copied.
 func (r *running) watch(ctx context.Context, p *part) {
-	next := r.zero.Add(pollPhase)
+	next := after(r.zero.Add(pollPhase))
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	stopping := r.stopping
@@ -66,15 +66,23 @@ func (r *running) watch(ctx context.Context, p *part) {
 				return
 			}
 		case <-timer.C:
-			for !next.After(time.Now()) {
-				next = next.Add(pollEvery)
-			}
+			next = after(next)
 			timer.Reset(time.Until(next))
 		}
 		if r.poll(ctx, p) {
 			return
 		}
 	}
+}
+
+// after returns the first moment from now on that lies whole seconds from t.
+func after(t time.Time) time.Time {
+	ahead := time.Until(t)
+	t = t.Add(-ahead.Truncate(time.Second))
+	if ahead <= 0 {
+		t = t.Add(time.Second)
+	}
+	return t
 }
 
 func (r *running) stopOne(ctx context.Context, p *part) error {
