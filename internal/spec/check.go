@@ -96,26 +96,29 @@ func (c *checker) operations() {
 	}
 }
 
-// Digits returns the most digits that a record's number can have in a key.
-func (s *Spec) Digits() int {
+// digits returns the most digits that a record's number has in a key.
+func (s *Spec) digits() int {
+	most := 19
 	switch {
 	case s.Key.Format == Hex:
-		return max(16, s.Key.Padding)
+		most = 16
 	case s.Key.Order == Ordered:
-		return max(len(strconv.FormatInt(s.Records-1, 10)), s.Key.Padding)
+		most = len(strconv.FormatInt(s.Records-1, 10))
+		if s.Proportions.Insert > 0 {
+			most++ // room for a run to insert nine times what was loaded
+		}
 	case s.Key.Hash == Mix:
-		return max(20, s.Key.Padding)
+		most = 20
 	}
-	return max(19, s.Key.Padding)
+	return max(most, s.Key.Padding)
 }
 
 func (c *checker) keys() {
 	s := c.spec
 	if s.Key.Length > 0 {
-		need := len(s.Key.Prefix) + s.Digits()
+		need := len(s.Key.Prefix) + s.digits()
 		c.require(s.Key.Length >= need, "keylength",
-			"prefix %q and a number of up to %d digits need %d; shorten keyprefix or set keylength=%d", s.Key.Prefix, s.Digits(), need, need)
-		c.require(s.Key.Length > len(s.Key.Prefix), "keyprefix", "is as long as keylength=%d: no room for a number", s.Key.Length)
+			"prefix %q and a number of up to %d digits need %d; shorten keyprefix or set keylength=%d", s.Key.Prefix, s.digits(), need, need)
 	}
 	c.require(len(s.Key.Table)+len(s.Key.Prefix) <= 2048, "keyprefix", "table and prefix may be 2048 bytes at most")
 }

@@ -128,6 +128,18 @@ func (s *Spec) Properties() map[string]string {
 	return m
 }
 
+// Shape returns the properties that decide what keys and rows look like. A run finds
+// the rows of a load only if both agree in them.
+func (s *Spec) Shape() map[string]string {
+	m := make(map[string]string)
+	for _, p := range table {
+		if p.Shape {
+			m[p.Name] = p.format(s)
+		}
+	}
+	return m
+}
+
 // IsDefault reports whether nobody wrote the property.
 func (s *Spec) IsDefault(name string) bool {
 	_, ok := s.origin[name]

@@ -443,6 +443,20 @@ func TestBroughtFiles(t *testing.T) {
 	}
 }
 
+func TestShape(t *testing.T) {
+	t.Parallel()
+	load := mustParse(t, "dotransactions=false", "batch.size=100", "recordcount=10", "fieldcount=3")
+	run := mustParse(t, "target=5", "recordcount=10", "fieldcount=3", "compressibility=0.5")
+	if !maps.Equal(load.Shape(), run.Shape()) {
+		t.Errorf("%v differs from %v", load.Shape(), run.Shape())
+	}
+	for _, change := range []string{"fieldcount=4", "keyhash=mix", "table=t", "valueformat=ycsb", "dataintegrity=true"} {
+		if maps.Equal(load.Shape(), mustParse(t, "fieldcount=3", change).Shape()) {
+			t.Errorf("%s does not change the shape", change)
+		}
+	}
+}
+
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

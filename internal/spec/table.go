@@ -15,6 +15,7 @@ type Definition struct {
 	Default string
 	Kind    string // what may be written, in words
 	Doc     string // one line
+	Shape   bool   // decides what keys and rows look like: a run needs the values of the load
 }
 
 // property is a definition and how its text reaches a Spec and comes back.
@@ -117,7 +118,7 @@ var table = slices.Concat(
 		choice("scanlengthdistribution", Uniform, "of scan lengths",
 			func(s *Spec) *string { return &s.ScanDistribution }, Uniform, Zipfian),
 	),
-	group("keys",
+	shape("keys",
 		text("table", "usertable", "first part of a key, before the colon", func(s *Spec) *string { return &s.Key.Table }),
 		text("keyprefix", "user", "second part of a key, before the number", func(s *Spec) *string { return &s.Key.Prefix }),
 		choice("insertorder", Hashed, "hashed: the number is a hash of the record's number; ordered: that number itself",
@@ -130,7 +131,7 @@ var table = slices.Concat(
 		number("keylength", "0", 0, 4096, "exact length of prefix and number, filled with zeros; 0: as it comes",
 			func(s *Spec) *int { return &s.Key.Length }),
 	),
-	group("rows",
+	shape("rows",
 		number("fieldcount", "10", 1, maxFields, "fields of a row", func(s *Spec) *int { return &s.Row.Fields }),
 		number("fieldlength", "100", 0, maxBytes, "bytes of a field, or the most", func(s *Spec) *int { return &s.Row.FieldLength }),
 		number("minfieldlength", "1", 0, maxBytes, "fewest bytes of a field, for uniform and zipfian",
@@ -142,12 +143,12 @@ var table = slices.Concat(
 			func(s *Spec) *string { return &s.Row.FieldPrefix }),
 		choice("valueformat", GoYCSB, "go-ycsb: its row codec; ycsb: lengths and names as YCSB's key-value bindings; raw: the fields' bytes alone",
 			func(s *Spec) *string { return &s.Row.Format }, GoYCSB, YCSB, Raw),
-		real("compressibility", "0", 0, 1, "fraction of a field that compresses away",
-			func(s *Spec) *float64 { return &s.Row.Compressibility }),
-	),
-	group("verification",
 		boolean("dataintegrity", "false", "values carry a checksum, and what is read is checked",
 			func(s *Spec) *bool { return &s.Integrity }),
+	),
+	group("contents and verification",
+		real("compressibility", "0", 0, 1, "fraction of a field that compresses away",
+			func(s *Spec) *float64 { return &s.Row.Compressibility }),
 		choice("integrityformat", CRC32C, "of written values; both are understood when read: go-ycsb is its dataintegrity text",
 			func(s *Spec) *string { return &s.IntegrityFormat }, CRC32C, GoYCSB),
 		boolean("verifywrites", "false", "after a run, read back what was acknowledged",
@@ -203,6 +204,14 @@ func group(name string, properties ...property) []property {
 		properties[i].Group = name
 	}
 	return properties
+}
+
+// shape is a group of properties that decide what keys and rows look like.
+func shape(name string, properties ...property) []property {
+	for i := range properties {
+		properties[i].Shape = true
+	}
+	return group(name, properties...)
 }
 
 func (p property) as(aliases ...string) property {
