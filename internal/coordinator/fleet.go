@@ -59,15 +59,39 @@ func Targets(ctx context.Context, list string) ([]Target, error) {
 		if err != nil {
 			return nil, &Error{ExitUnreachable, fmt.Errorf("workers %s: %w", item, err)}
 		}
-		slices.SortFunc(ips, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-		for _, ip := range ips {
-			targets = append(targets, Target{Address: net.JoinHostPort(ip, port), Host: host})
+		addresses := podNames(ctx, host, port)
+		if len(addresses) == 0 {
+			for _, ip := range ips {
+				addresses = append(addresses, net.JoinHostPort(ip, port))
+			}
+		}
+		slices.SortFunc(addresses, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+		for _, address := range addresses {
+			targets = append(targets, Target{Address: address, Host: host})
 		}
 	}
 	if len(targets) == 0 {
 		return nil, &Error{ExitUsage, errors.New("no workers are given")}
 	}
 	return targets, nil
+}
+
+// podNames returns the workers behind a headless Service of Kubernetes by the names
+// that its pods keep when they are replaced, which their addresses do not survive;
+// nothing for a name that is none.
+func podNames(ctx context.Context, service, port string) (addresses []string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, records, err := net.DefaultResolver.LookupSRV(ctx, "control", "tcp", service)
+	if err != nil {
+		return nil
+	}
+	for _, r := range records {
+		if p := fmt.Sprint(r.Port); p == port {
+			addresses = append(addresses, net.JoinHostPort(strings.TrimSuffix(r.Target, "."), p))
+		}
+	}
+	return addresses
 }
 
 // Options say how to speak to the workers.
