@@ -3,7 +3,6 @@
 package spec
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -29,7 +28,7 @@ func (c *checker) require(ok bool, name, format string, args ...any) {
 	if !found {
 		pair = Pair{Key: name, Value: byName[name].format(c.spec), Where: "default"}
 	}
-	c.errs = append(c.errs, &Error{pair.Where, cmp.Or(pair.Key, name), pair.Value, fmt.Sprintf(format, args...)})
+	c.errs = append(c.errs, &Error{pair.Where, pair.Key, pair.Value, fmt.Sprintf(format, args...)})
 }
 
 // finish fills in what follows from other properties and checks combinations.

@@ -164,12 +164,6 @@ func seed() property {
 	}
 }
 
-// version accepts go-ycsb's and client-go's spellings.
-func version() property {
-	return choice("tikv.apiversion", V1, "API version of the cluster's raw key space",
-		func(s *Spec) *string { return &s.TiKV.APIVersion }, V1, V1TTL, V2)
-}
-
 func parseInteger(text string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
