@@ -75,8 +75,9 @@ func (b *Inbox[T]) ring() {
 
 // Wait returns all items in the order in which they were put. It waits until
 // there is one, or it is until, or Wake was called; then what it returns may be
-// empty. The slice is valid until the next Wait.
-func (b *Inbox[T]) Wait(until time.Duration) []T {
+// empty. The slice is valid until the next Wait. woken tells whether Wake was
+// called since the last Wait.
+func (b *Inbox[T]) Wait(until time.Duration) (items []T, woken bool) {
 	clear(b.taken) // lets go of what it pointed to
 	for {
 		var now time.Duration
@@ -86,9 +87,9 @@ func (b *Inbox[T]) Wait(until time.Duration) []T {
 		b.mu.Lock()
 		if len(b.items) > 0 || b.woken || until <= now {
 			b.items, b.taken = b.taken[:0], b.items
-			b.woken = false
+			woken, b.woken = b.woken, false
 			b.mu.Unlock()
-			return b.taken
+			return b.taken, woken
 		}
 		b.asleep = true
 		// An alarm that is set for an earlier moment stays: to wake once in vain is

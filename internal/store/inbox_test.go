@@ -34,10 +34,10 @@ func TestInboxTakesAllInOrder(t *testing.T) {
 	for i := range 5 {
 		b.Put(i)
 	}
-	if got := b.Wait(Forever); !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+	if got, _ := b.Wait(Forever); !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
 		t.Fatalf("got %v", got)
 	}
-	if got := b.Wait(0); len(got) != 0 {
+	if got, _ := b.Wait(0); len(got) != 0 {
 		t.Fatalf("a wait that has ended returned %v", got)
 	}
 }
@@ -47,7 +47,7 @@ func TestInboxWaitEndsInTime(t *testing.T) {
 	b, clk := newTestInbox(t)
 	for _, d := range []time.Duration{3 * time.Millisecond, 0, 200 * time.Microsecond, -time.Second, 20 * time.Millisecond} {
 		until := clk.Now() + d
-		if got := b.Wait(until); len(got) != 0 {
+		if got, _ := b.Wait(until); len(got) != 0 {
 			t.Fatalf("got %v", got)
 		}
 		if now := clk.Now(); now < until {
@@ -73,7 +73,13 @@ func TestInboxWake(t *testing.T) {
 	t.Parallel()
 	b, clk := newTestInbox(t)
 	b.Wake() // before the wait: it must not be lost
-	b.Wait(Forever)
+	b.Put(1)
+	if items, woken := b.Wait(Forever); len(items) != 1 || !woken {
+		t.Errorf("got %v, woken %v", items, woken)
+	}
+	if _, woken := b.Wait(0); woken {
+		t.Error("woken twice by one call")
+	}
 	woke := make(chan struct{})
 	go func() {
 		b.Wait(clk.Now() + time.Hour)
@@ -105,7 +111,8 @@ func TestInboxUnderFire(t *testing.T) {
 		last[i] = -1
 	}
 	for total := 0; total < putters*each; {
-		for _, v := range b.Wait(clk.Now() + 50*time.Microsecond) {
+		items, _ := b.Wait(clk.Now() + 50*time.Microsecond)
+		for _, v := range items {
 			if p := v / each; v%each != last[p]+1 {
 				t.Fatalf("putter %d: %d came after %d", p, v%each, last[p])
 			} else {

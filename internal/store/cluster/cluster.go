@@ -14,11 +14,13 @@ import (
 	"github.com/tikv/client-go/v2/rawkv"
 	"github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
+	"google.golang.org/grpc/credentials"
 )
 
 // Cluster is an open connection to a cluster. Its methods may be called from any goroutine.
 type Cluster struct {
 	info    Info
+	creds   credentials.TransportCredentials
 	clients []*Client
 }
 
@@ -39,14 +41,18 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	info, err := preflight(ctx, &c)
+	creds, err := c.credentials()
+	if err != nil {
+		return nil, err
+	}
+	info, err := preflight(ctx, &c, creds)
 	if err != nil {
 		return nil, err
 	}
 	if err := acquire(&c); err != nil {
 		return nil, err
 	}
-	cl := &Cluster{info: *info}
+	cl := &Cluster{info: *info, creds: creds}
 	for range max(1, c.Clients) {
 		client, err := newClient(ctx, &c)
 		if err != nil {
@@ -99,6 +105,9 @@ func replaceRPC(raw *rawkv.Client, with tikv.Client) error {
 
 // Info returns what the cluster said about itself when it was connected to.
 func (c *Cluster) Info() Info { return c.info }
+
+// Credentials are what connections to stores are made with.
+func (c *Cluster) Credentials() credentials.TransportCredentials { return c.creds }
 
 // Client returns the i-th instance, counted round.
 func (c *Cluster) Client(i int) *Client { return c.clients[i%len(c.clients)] }

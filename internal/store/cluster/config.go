@@ -11,6 +11,8 @@ import (
 
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/tikv/client-go/v2/config"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // Config says which cluster to connect to, and how client-go is set up for it.
@@ -52,6 +54,19 @@ func (c *Config) version() (kvrpcpb.APIVersion, error) {
 
 func (c *Config) security() config.Security {
 	return config.NewSecurity(c.CA, c.Cert, c.Key, nil)
+}
+
+// credentials reads the TLS files.
+func (c *Config) credentials() (credentials.TransportCredentials, error) {
+	if c.CA == "" {
+		return insecure.NewCredentials(), nil
+	}
+	sec := c.security()
+	tls, err := sec.ToTLSConfig()
+	if err != nil {
+		return nil, fmt.Errorf("TLS files %s, %s, %s: %w", c.CA, c.Cert, c.Key, err)
+	}
+	return credentials.NewTLS(tls), nil
 }
 
 // check finds what cannot work before anything is started.

@@ -21,7 +21,6 @@ import (
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 )
 
@@ -58,18 +57,9 @@ type Store struct {
 // preflight asks the cluster who it is before client-go is let loose, which
 // would retry for minutes and in some cases end the process. It leaves nothing
 // running, and its errors say what to do.
-func preflight(ctx context.Context, c *Config) (*Info, error) {
+func preflight(ctx context.Context, c *Config, creds credentials.TransportCredentials) (*Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
-	creds := insecure.NewCredentials()
-	if c.CA != "" {
-		sec := c.security()
-		tls, err := sec.ToTLSConfig()
-		if err != nil {
-			return nil, fmt.Errorf("TLS files %s, %s, %s: %w", c.CA, c.Cert, c.Key, err)
-		}
-		creds = credentials.NewTLS(tls)
-	}
 	info, leader, err := members(ctx, c.PD, creds)
 	if err != nil {
 		return nil, fmt.Errorf("PD at %s does not answer: %w\n%s", strings.Join(c.PD, ", "), err, pdHint(c))

@@ -3,7 +3,6 @@
 package rawkv
 
 import (
-	"sync"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/clock"
@@ -17,11 +16,10 @@ type session struct {
 	clk     clock.Clock
 	timeout time.Duration
 
-	inbox     *store.Inbox[*thread]
+	inbox     *store.Inbox[*Thread]
 	deadlines *store.Deadlines
-	threads   []*thread
-	free      []*thread // those without a call
-	wg        sync.WaitGroup
+	threads   []*Thread
+	free      []*Thread     // those without a call
 	done      []*store.Call // what the last Wait returned
 }
 
@@ -29,29 +27,29 @@ func newSession(lane, threads int, clk clock.Clock, timeout time.Duration, clien
 	return &session{
 		client: func(i int) *cluster.Client { return client(lane + i) },
 		clk:    clk, timeout: timeout,
-		inbox:     store.NewInbox[*thread](clk),
+		inbox:     store.NewInbox[*Thread](clk),
 		deadlines: store.NewDeadlines(timeout),
-		threads:   make([]*thread, 0, threads),
+		threads:   make([]*Thread, 0, threads),
 	}
 }
 
 // Submit implements [store.Session].
 func (s *session) Submit(c *store.Call) {
 	t := s.idle()
-	t.start(c)
-	s.deadlines.Add(t.index, c.Start)
+	t.Start(c)
+	s.deadlines.Add(t.Index, c.Start)
 }
 
 // idle returns a thread without a call; the one that was busy last, whose memory is warm.
-func (s *session) idle() *thread {
+func (s *session) idle() *Thread {
 	if n := len(s.free); n > 0 {
 		t := s.free[n-1]
 		s.free = s.free[:n-1]
 		return t
 	}
-	t := newThread(len(s.threads), s.client(len(s.threads)))
+	i := len(s.threads)
+	t := NewThread(i, s.client(i), s.clk, s.inbox.Put)
 	s.threads = append(s.threads, t)
-	s.wg.Go(func() { t.run(s.clk, s.inbox) })
 	return t
 }
 
@@ -59,12 +57,13 @@ func (s *session) idle() *thread {
 func (s *session) Wait(until time.Duration) []*store.Call {
 	s.done = s.done[:0]
 	for {
-		for _, t := range s.inbox.Wait(min(until, s.deadlines.Next())) {
-			s.deadlines.Remove(t.index)
-			s.done = append(s.done, t.finish(s.timeout))
+		threads, woken := s.inbox.Wait(min(until, s.deadlines.Next()))
+		for _, t := range threads {
+			s.deadlines.Remove(t.Index)
+			s.done = append(s.done, t.Finish(s.timeout))
 			s.free = append(s.free, t)
 		}
-		if !s.expire() || len(s.done) > 0 {
+		if !s.expire() || len(s.done) > 0 || woken {
 			return s.done
 		}
 		// What has expired was cancelled, and will be here in a moment.
@@ -78,7 +77,7 @@ func (s *session) expire() bool {
 	}
 	now, any := s.clk.Now(), false
 	for i := s.deadlines.Expired(now); i >= 0; i = s.deadlines.Expired(now) {
-		s.threads[i].giveUp(store.Timeout)
+		s.threads[i].GiveUp(store.Timeout)
 		any = true
 	}
 	return any
@@ -90,17 +89,14 @@ func (s *session) Wake() { s.inbox.Wake() }
 // Cancel implements [store.Session].
 func (s *session) Cancel() {
 	for _, t := range s.threads {
-		if t.call != nil {
-			t.giveUp(store.Cancelled)
-		}
+		t.GiveUp(store.Cancelled)
 	}
 }
 
 // Close implements [store.Session].
 func (s *session) Close() error {
 	for _, t := range s.threads {
-		t.stop()
+		t.Stop()
 	}
-	s.wg.Wait()
 	return s.inbox.Close()
 }

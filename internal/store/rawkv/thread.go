@@ -15,15 +15,16 @@ import (
 	"github.com/kvbench/kvbench/internal/store/cluster"
 )
 
-// thread is one virtual thread: a goroutine that makes one call after another.
-// The lane owns it while it has no call and gives calls up; the goroutine owns the call in between.
-type thread struct {
-	index  int
+// Thread is a goroutine that makes one call after another through rawkv. It
+// belongs to one lane, which alone calls its methods.
+type Thread struct {
+	Index  int // its owner's number for it
 	client *cluster.Client
 	work   chan *store.Call
+	ended  chan struct{}
 
-	call   *store.Call // in flight; nil: none. The lane's
-	gaveUp store.Class // why the lane gave the call up; OK: it did not
+	call   *store.Call // in flight; nil: none
+	gaveUp store.Class // why the call was given up; OK: it was not
 
 	// One context serves call after call until one is cancelled: a context with
 	// a deadline for each call would cost a timer and several allocations, and when it
@@ -36,18 +37,21 @@ type thread struct {
 	ttls []uint64 // of a batch: one for each key, as client-go wants it
 }
 
-func newThread(index int, client *cluster.Client) *thread {
-	t := &thread{index: index, client: client, work: make(chan *store.Call, 1)}
+// NewThread starts a thread, which stamps calls with the time by clk and passes
+// itself to done, in its own goroutine, when its call has come back.
+func NewThread(index int, client *cluster.Client, clk clock.Clock, done func(*Thread)) *Thread {
+	t := &Thread{Index: index, client: client, work: make(chan *store.Call, 1), ended: make(chan struct{})}
 	t.renew()
+	go t.run(clk, done)
 	return t
 }
 
-func (t *thread) renew() {
+func (t *Thread) renew() {
 	t.ctx, t.cancel = context.WithCancel(t.trace.Context(context.Background()))
 }
 
-// start is called by the lane.
-func (t *thread) start(c *store.Call) {
+// Start makes a call. The thread must have none.
+func (t *Thread) Start(c *store.Call) {
 	if t.gaveUp != store.OK {
 		t.renew()
 		t.gaveUp = store.OK
@@ -56,32 +60,34 @@ func (t *thread) start(c *store.Call) {
 	t.work <- c
 }
 
-// giveUp is called by the lane while a call is in flight, or just back.
-func (t *thread) giveUp(why store.Class) {
-	if t.gaveUp == store.OK {
+// GiveUp cancels the call in flight, if there is one. It comes back soon, in class why
+// unless it has been answered just now.
+func (t *Thread) GiveUp(why store.Class) {
+	if t.call != nil && t.gaveUp == store.OK {
 		t.gaveUp = why
 		t.cancel()
 	}
 }
 
-// stop ends the goroutine, which must have no call.
-func (t *thread) stop() {
+// Stop ends the thread, which must have no call.
+func (t *Thread) Stop() {
 	t.cancel()
 	close(t.work)
+	<-t.ended
 }
 
-// run is the goroutine.
-func (t *thread) run(clk clock.Clock, inbox *store.Inbox[*thread]) {
+func (t *Thread) run(clk clock.Clock, done func(*Thread)) {
+	defer close(t.ended)
 	for c := range t.work {
 		t.trace.Reset()
 		t.err = t.do(c)
 		c.End = clk.Now()
-		inbox.Put(t)
+		done(t)
 	}
 }
 
-// finish is called by the lane when the call has come back.
-func (t *thread) finish(timeout time.Duration) *store.Call {
+// Finish takes the call that has come back, and judges how it ended. timeout is for the error's text.
+func (t *Thread) Finish(timeout time.Duration) *store.Call {
 	c := t.call
 	t.call = nil
 	c.RPCs = t.trace.RPCs()
@@ -104,7 +110,7 @@ func (t *thread) finish(timeout time.Duration) *store.Call {
 
 // do makes a call and fills in what was found. The batch forms of rawkv are not
 // atomic: when one part fails, others may have been written.
-func (t *thread) do(c *store.Call) (err error) {
+func (t *Thread) do(c *store.Call) (err error) {
 	c.Found, c.FoundKeys, c.Swapped = c.Found[:0], c.FoundKeys[:0], false
 	switch c.Verb {
 	case store.Get:
@@ -134,7 +140,7 @@ func (t *thread) do(c *store.Call) (err error) {
 }
 
 // ttlOf returns the TTL of a batch put once for each key.
-func (t *thread) ttlOf(c *store.Call) []uint64 {
+func (t *Thread) ttlOf(c *store.Call) []uint64 {
 	if c.TTL == 0 {
 		return nil
 	}
@@ -145,7 +151,7 @@ func (t *thread) ttlOf(c *store.Call) []uint64 {
 	return t.ttls
 }
 
-func (t *thread) scan(c *store.Call) (err error) {
+func (t *Thread) scan(c *store.Call) (err error) {
 	var options []rawkv.RawOption
 	if c.KeyOnly {
 		options = append(options, rawkv.ScanKeyOnly())
@@ -158,7 +164,7 @@ func (t *thread) scan(c *store.Call) (err error) {
 	return err
 }
 
-func (t *thread) swap(c *store.Call) error {
+func (t *Thread) swap(c *store.Call) error {
 	if c.TTL != 0 {
 		return errors.New("client-go cannot send a TTL with compare-and-swap")
 	}

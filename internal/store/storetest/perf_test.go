@@ -86,7 +86,9 @@ var drivers = []struct {
 	name string
 	open func(ctx context.Context, pd string) (store.Driver, error)
 }{
-	{"rawkv", func(ctx context.Context, pd string) (store.Driver, error) { return rawkv.Open(ctx, perfConfig(pd), 10*time.Second) }},
+	{"rawkv", func(ctx context.Context, pd string) (store.Driver, error) {
+		return rawkv.Open(ctx, perfConfig(pd), 10*time.Second)
+	}},
 }
 
 // BenchmarkUnpaced measures what a point read costs the client, in user and system
