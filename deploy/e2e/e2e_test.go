@@ -90,7 +90,7 @@ func setUp(t *testing.T) *cluster {
 		name, tag = image[:i], image[i+1:]
 	}
 	if image != "kvbench:dev" {
-		for _, k := range []string{"k8s/kvbench", "k8s/kvbench/overlays/local", "k8s/kvbench/overlays/tikvbench", "k8s/kvbench/overlays/mtls", "k8s/kvbench/overlays/monitoring", "k8s/run-job"} {
+		for _, k := range []string{"k8s/kvbench", "k8s/kvbench/overlays/local", "k8s/kvbench/overlays/tikvbench", "k8s/kvbench/overlays/mtls", "k8s/kvbench/overlays/monitoring", "k8s/run-job", "k8s/run-job/overlays/mtls"} {
 			c.replace(k+"/kustomization.yaml", "newName: kvbench, newTag: dev", "newName: "+name+", newTag: "+tag)
 		}
 	}
@@ -241,7 +241,7 @@ func testPodDeleted(t *testing.T, c *cluster) {
 }
 
 func testJob(t *testing.T, c *cluster) {
-	c.write("k8s/run-job/run.env", fmt.Sprintf("VERB=run\nPD=%s\nBENCH_TYPE=mixed\nTOTAL_KEYS=%d\nTARGET_IOPS=%d\nNUM_THREADS=16\nNUM_CLIENTS=3\nRUNTIME=20s\n", pd, records, target))
+	c.write("k8s/run-job/base/run.env", fmt.Sprintf("VERB=run\nPD=%s\nBENCH_TYPE=mixed\nTOTAL_KEYS=%d\nTARGET_IOPS=%d\nNUM_THREADS=16\nNUM_CLIENTS=3\nRUNTIME=20s\n", pd, records, target))
 	c.kubectl("apply", "-k", c.path("k8s/run-job"))
 	c.kubectl("-n", namespace, "wait", "job/kvbench-run", "--for=condition=complete", "--timeout=120s")
 	log := c.kubectl("-n", namespace, "logs", "job/kvbench-run")
@@ -265,7 +265,7 @@ func testJob(t *testing.T, c *cluster) {
 	}
 	// A run that cannot be is a Job that failed, with the run's exit code.
 	c.kubectl("-n", namespace, "delete", "job", "kvbench-run")
-	c.replace("k8s/run-job/run.env", "NUM_CLIENTS=3", "NUM_CLIENTS=99")
+	c.replace("k8s/run-job/base/run.env", "NUM_CLIENTS=3", "NUM_CLIENTS=99")
 	c.kubectl("apply", "-k", c.path("k8s/run-job"))
 	c.kubectl("-n", namespace, "wait", "job/kvbench-run", "--for=condition=failed", "--timeout=120s")
 	code = c.kubectl("-n", namespace, "get", "pods", "-l", "job-name=kvbench-run", "-o", "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}")
@@ -371,7 +371,7 @@ func testManifests(t *testing.T, c *cluster) {
 	}
 	for _, k := range []string{
 		"kvbench", "kvbench/overlays/local", "kvbench/overlays/tikvbench", "kvbench/overlays/mtls", "kvbench/overlays/monitoring",
-		"run-job", "tikv", "tikv/overlays/tls", "tikv/overlays/v1", "tikv/overlays/v1-tls",
+		"run-job", "run-job/overlays/mtls", "tikv", "tikv/overlays/tls", "tikv/overlays/v1", "tikv/overlays/v1-tls",
 	} {
 		t.Run(k, func(t *testing.T) {
 			c := &cluster{t: t, dir: c.dir, root: c.root}
