@@ -195,7 +195,7 @@ func collect(c *Collector) (wait func() []string) {
 // handIn waits until the collector has returned the recorder's other shard, so
 // that what the recorder hands in next is an interval of its own.
 func handIn(rec *Recorder, handIn func(time.Duration), at time.Duration) {
-	for len(rec.free) == 0 {
+	for rec.Behind() {
 		runtime.Gosched()
 	}
 	handIn(at)

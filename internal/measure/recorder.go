@@ -129,19 +129,23 @@ func (c *Cell) addText(text string) {
 // Next returns when the recorder wants its next [Recorder.Tick].
 func (r *Recorder) Next() time.Duration { return r.next }
 
+// Behind tells whether the collector still works on what was handed in before, so
+// that a Tick now would lengthen the interval.
+func (r *Recorder) Behind() bool { return len(r.free) == 0 }
+
 // Tick hands in the intervals that ended by now. It never blocks: while the
 // collector is behind, the current interval goes on and becomes a longer one.
 // What is recorded after the end of an interval and before Tick counts to it.
 func (r *Recorder) Tick(now time.Duration) {
 	for ; r.next <= now; r.next = r.cfg.boundary(r.next) {
-		select {
-		case clean := <-r.free:
-			r.cur.End = r.next
-			r.full <- r.cur
-			clean.Start = r.next
-			r.cur = clean
-		default:
+		if r.Behind() {
+			continue
 		}
+		clean := <-r.free
+		r.cur.End = r.next
+		r.full <- r.cur
+		clean.Start = r.next
+		r.cur = clean
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,9 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 			if s > 0 && res.Count[workload.OK] == 1 {
 				service = append(service, took)
 			}
+		}
+		for rec.Behind() {
+			runtime.Gosched()
 		}
 		rec.Tick(at + time.Second)
 		if err := <-written; err != nil {

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package analysis turns results directories into reports: it merges the
+// histograms of all workers, judges the run, and writes what came out as text,
+// JSON, CSV or HTML. All percentiles are taken from merged histograms. It knows
+// neither gRPC nor the TiKV client, so that a report can be made anywhere.
+//
+// The way is [Load], which reads and merges, [Run.Report], which computes and judges, and
+// a [Document] of reports, which is what the JSON shows and the other forms are made of.
+package analysis
+
+import (
+	"time"
+
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// DocumentVersion is that of the JSON document. Fields are added, never renamed.
+const DocumentVersion = 1
+
+// Latency describes a distribution in microseconds.
+type Latency = measure.Latency
+
+// Document is what `--format json` prints; docs/json.md describes every field.
+type Document struct {
+	Version int       `json:"version"`
+	Runs    []*Report `json:"runs"`
+}
+
+// Report is all that is known of one run. Times named _s are seconds, on the
+// run's clock if they are moments; rates are per second over the window.
+type Report struct {
+	RunID    string        `json:"run_id"`
+	Phase    string        `json:"phase"`
+	State    results.State `json:"state"`
+	Start    time.Time     `json:"start"`
+	WarmupS  float64       `json:"warmup_s"`
+	WindowS  float64       `json:"window_s"`
+	WindowAt float64       `json:"window_start_s"`
+	Paced    bool          `json:"paced"`
+
+	Spec     map[string]string `json:"spec"`
+	Plan     results.Plan      `json:"plan"`
+	Versions map[string]string `json:"versions"`
+	Cluster  results.Cluster   `json:"cluster"`
+
+	WorkersExpected int          `json:"workers_expected"`
+	WorkersFinished int          `json:"workers_finished"`
+	WorkersLost     []LostWorker `json:"workers_lost"`
+	MaxStartSkewUS  float64      `json:"max_start_skew_us"`
+
+	TargetOps  float64 `json:"target_ops"`
+	Operations int64   `json:"operations"`
+	OpsPerS    float64 `json:"ops_per_s"`
+	BatchesPS  float64 `json:"batches_per_s"`
+	RPCsPerS   float64 `json:"rpcs_per_s"`
+	ErrorsPerS float64 `json:"errors_per_s"`
+
+	Verdict results.Verdict `json:"verdict"`
+	Limit   Limit           `json:"limit"`
+
+	Kinds  []KindRow  `json:"kinds"`
+	Errors []ErrorRow `json:"errors"`
+
+	Skipped     int64    `json:"skipped_slots"`
+	CutOff      int64    `json:"cut_off_operations"`
+	Clamped     int64    `json:"clamped_values"`
+	LagUS       *Latency `json:"lag_us,omitempty"`
+	LaneDelayUS *Latency `json:"lane_delay_us,omitempty"`
+	InFlight    float64  `json:"in_flight_mean"`
+	Threads     int      `json:"threads"`
+	CPUS        float64  `json:"cpu_s"`
+	CPUPerOpUS  float64  `json:"cpu_us_per_op"`
+
+	Workers  []WorkerRow     `json:"workers"`
+	Events   []results.Event `json:"events"`
+	Notes    []string        `json:"notes"`
+	Warnings []string        `json:"warnings"`
+
+	Series []Point `json:"series"`
+	Curves []Curve `json:"curves"`
+}
+
+// LostWorker is one that did not do its whole part.
+type LostWorker struct {
+	Name   string  `json:"name"`
+	AtS    float64 `json:"at_s"`
+	Reason string  `json:"reason,omitempty"`
+}
+
+// Limit says what kept the run from being faster.
+type Limit struct {
+	By  string `json:"by"` // "target", "server", "client" or "unknown"
+	Why string `json:"why"`
+}
+
+// Values of Limit.By.
+const (
+	ByTarget  = "target"
+	ByServer  = "server"
+	ByClient  = "client"
+	ByUnknown = "unknown"
+)
+
+// KindRow is one kind and outcome of operations, or all kinds.
+type KindRow struct {
+	Kind       string   `json:"kind"`
+	Outcome    string   `json:"outcome"`
+	Operations int64    `json:"operations"`
+	OpsPerS    float64  `json:"ops_per_s"`
+	Batches    int64    `json:"batches"`
+	RPCs       int64    `json:"rpcs"`
+	ServiceUS  *Latency `json:"service_us,omitempty"`
+	ResponseUS *Latency `json:"response_us,omitempty"`
+}
+
+// ErrorRow is one class of errors of one kind of operation.
+type ErrorRow struct {
+	Kind      string   `json:"kind"`
+	Class     string   `json:"class"`
+	Count     int64    `json:"count"`
+	FirstText string   `json:"first_text"`
+	Texts     []string `json:"texts"`
+}
+
+// WorkerRow is one worker's part.
+type WorkerRow struct {
+	Name          string        `json:"name"`
+	State         results.State `json:"state"`
+	Operations    int64         `json:"operations"`
+	OpsPerS       float64       `json:"ops_per_s"`
+	Errors        int64         `json:"errors"`
+	ServiceUS     *Latency      `json:"service_us,omitempty"`
+	ResponseUS    *Latency      `json:"response_us,omitempty"`
+	LagUS         *Latency      `json:"lag_us,omitempty"`
+	LaneDelayUS   *Latency      `json:"lane_delay_us,omitempty"`
+	Skipped       int64         `json:"skipped_slots"`
+	CPUS          float64       `json:"cpu_s"`
+	CPUShare      float64       `json:"cpu_share"` // of its cores, over the window
+	CPUShareMax   float64       `json:"cpu_share_max"`
+	Cores         int           `json:"cores"`
+	GCPauseS      float64       `json:"gc_pause_s"`
+	SchedP99US    int64         `json:"sched_p99_us"` // of its worst second
+	RSSBytes      int64         `json:"rss_bytes"`
+	ClockOffsetUS float64       `json:"clock_offset_us"`
+	ClockErrorUS  float64       `json:"clock_error_us"`
+	StartSkewUS   float64       `json:"start_skew_us"`
+	EndS          float64       `json:"end_s"`
+	Reason        string        `json:"reason,omitempty"`
+}
+
+// Point is the fleet in one bin of the run's time, all kinds together.
+type Point struct {
+	S           float64 `json:"s"`     // when the bin begins
+	Phase       string  `json:"phase"` // "warmup", "window" or "grace"
+	Target      float64 `json:"target_ops"`
+	OpsPerS     float64 `json:"ops_per_s"`
+	ErrorsPerS  float64 `json:"errors_per_s"`
+	CPUShare    float64 `json:"cpu_share"`
+	Skipped     int64   `json:"skipped_slots"`
+	ServiceP50  int64   `json:"service_p50_us"`
+	ServiceP99  int64   `json:"service_p99_us"`
+	ServiceMax  int64   `json:"service_max_us"`
+	ResponseP50 int64   `json:"response_p50_us,omitempty"`
+	ResponseP99 int64   `json:"response_p99_us,omitempty"`
+	ResponseMax int64   `json:"response_max_us,omitempty"`
+}
+
+// Curve is the distribution of one kind's answered operations: pairs of a
+// percentile and its latency in microseconds.
+type Curve struct {
+	Kind   string       `json:"kind"`
+	Time   string       `json:"time"` // "service" or "response"
+	Points [][2]float64 `json:"points"`
+}

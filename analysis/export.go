@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+)
+
+// JSON writes the document; docs/json.md describes it.
+func JSON(w io.Writer, d *Document) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(d)
+}
+
+// CSV writes a line per run, kind and outcome, latencies in microseconds.
+func CSV(w io.Writer, d *Document) error {
+	header := []string{"run_id", "start", "phase", "window_s", "workers", "threads", "batch", "target_ops", "verdict",
+		"kind", "outcome", "operations", "ops_per_s", "batches", "rpcs"}
+	for _, prefix := range []string{"service_us_", "response_us_"} {
+		for _, m := range metrics {
+			header = append(header, prefix+m.name)
+		}
+	}
+	out := csv.NewWriter(w)
+	if err := out.Write(header); err != nil {
+		return err
+	}
+	float := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	integer := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for _, r := range d.Runs {
+		run := []string{r.RunID, r.Start.Format(time.RFC3339), r.Phase, float(r.WindowS), strconv.Itoa(r.WorkersExpected),
+			strconv.Itoa(r.Threads), strconv.Itoa(r.Plan.Batch), float(r.TargetOps), strconv.Itoa(r.Verdict.Code)}
+		for _, k := range r.Kinds {
+			line := append(run[:len(run):len(run)], k.Kind, k.Outcome, integer(k.Operations), float(k.OpsPerS), integer(k.Batches), integer(k.RPCs))
+			for _, l := range []*Latency{k.ServiceUS, k.ResponseUS} {
+				for _, m := range metrics {
+					if l == nil {
+						line = append(line, "")
+					} else {
+						line = append(line, float(m.of(l)))
+					}
+				}
+			}
+			if err := out.Write(line); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// fixture describes a run whose directory is written as workers and coordinator
+// would, from samples that follow from the seed.
+type fixture struct {
+	seed     uint64
+	workers  int
+	warmup   time.Duration
+	window   time.Duration // 0: by count
+	target   float64       // over the fleet; 0: unpaced
+	achieved float64       // operations per second over the fleet; 0: the target
+	count    []int64       // by count: operations of each worker
+	batch    int
+	threads  int
+	cpu      float64                                // share of the cores
+	lost     map[int]time.Duration                  // workers that were killed
+	result   func(i int) workload.Result            // of operation i of a worker
+	wait     func(slot time.Duration) time.Duration // lag of a slot
+	took     func(r *rand.Rand) time.Duration
+	change   func(*results.Run)
+
+	pooled []sample // every sample of the window, for comparison
+}
+
+type sample struct {
+	worker            int
+	kind              workload.Kind
+	outcome           workload.Outcome
+	service, response time.Duration
+}
+
+func okay(int) workload.Result {
+	r := workload.Result{RPCs: 1}
+	r.Count[workload.OK] = 1
+	return r
+}
+
+func exponential(r *rand.Rand) time.Duration {
+	return time.Duration(300+r.ExpFloat64()*400) * time.Microsecond
+}
+
+// write makes the run's directory.
+func (f *fixture) write(t testing.TB) string {
+	t.Helper()
+	f.workers, f.batch, f.threads = cmp.Or(f.workers, 1), cmp.Or(f.batch, 1), cmp.Or(f.threads, 8)
+	if f.result == nil {
+		f.result = okay
+	}
+	if f.took == nil {
+		f.took = exponential
+	}
+	start := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
+	run := results.Run{
+		RunID: "20260314-150926-c0ffee", Phase: "run", State: results.Finished, Start: start,
+		WarmupS: f.warmup.Seconds(), WindowS: f.window.Seconds(), GraceS: 5, Paced: f.target > 0, Target: f.target,
+		Spec:     map[string]string{"readproportion": "0.5", "recordcount": "100000"},
+		Plan:     results.Plan{Workers: f.workers, Threads: f.threads, Batch: f.batch, Records: 100000},
+		Versions: map[string]string{"kvbench": "v1.0.0", "go": "go1.26"},
+		Cluster:  results.Cluster{PD: []string{"127.0.0.1:2379"}, ID: 7},
+	}
+	if f.window == 0 {
+		run.Phase = "load"
+	}
+	dir, err := results.CreateRun(t.TempDir(), run.RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := results.OpenEvents(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.Append(results.Event{At: start, Kind: "start"}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for w := range f.workers {
+		m := results.Member{Name: fmt.Sprintf("w%d", w), Index: w, Address: fmt.Sprintf("10.0.0.%d:7070", w+1), State: results.Finished,
+			ClockOffsetUS: float64(w * 100), ClockErrorUS: 50, StartSkewUS: float64(w * 10)}
+		if at, lost := f.lost[w]; lost {
+			s := at.Seconds()
+			m.State, m.LostAtS, m.Reason = results.Lost, &s, "no answer for 5s"
+		}
+		run.Fleet = append(run.Fleet, m)
+		f.writeWorker(t, filepath.Join(dir, m.Name), w, start)
+	}
+	if f.change != nil {
+		f.change(&run)
+	}
+	if err := results.WriteRun(dir, &run); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// writeWorker plays a worker: its samples, in the order in which they complete.
+func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) {
+	cfg := measure.Config{Paced: f.target > 0, Warmup: f.warmup, Window: f.window}
+	achieved := cmp.Or(f.achieved, f.target, 1000) / float64(f.batch)
+	n, at := int64(1)<<40, func(i int64) time.Duration {
+		return time.Duration(float64(i*int64(f.workers)+int64(w)) / achieved * float64(time.Second))
+	}
+	if f.window == 0 {
+		n = f.count[w]
+	}
+	random := rand.New(rand.NewPCG(f.seed, uint64(w)))
+	var all []measure.Sample
+	for i := int64(0); i < n && (f.window == 0 || at(i) < f.warmup+f.window); i++ {
+		res := f.result(int(i))
+		s := measure.Sample{Kind: workload.Kind(i % 2), Result: &res, Slot: at(i), Start: at(i)}
+		if f.wait != nil {
+			s.Start += f.wait(s.Slot)
+		}
+		s.End = s.Start + f.took(random)
+		s.Seen = s.End + 5*time.Microsecond
+		all = append(all, s)
+		if s.Slot >= f.warmup {
+			f.pooled = append(f.pooled, sample{w, s.Kind, res.Outcome(), s.End - s.Start, s.End - s.Slot})
+		}
+	}
+	slices.SortFunc(all, func(a, b measure.Sample) int { return cmp.Compare(a.Seen, b.Seen) })
+
+	j, err := results.CreateJournal(dir, results.Worker{Name: filepath.Base(dir), Index: w, Workers: f.workers, Threads: f.threads, Driver: "rawkv", Start: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, lost := f.lost[w]
+	errs := make(chan error)
+	c := measure.NewCollector(cfg, 1)
+	rec := c.Recorder(0)
+	go func() {
+		defer close(errs)
+		c.Run(func(iv *measure.Interval) {
+			if lost && iv.End > dead {
+				errs <- nil
+				return
+			}
+			host := measure.HostSample{CPU: time.Duration(f.cpu * 2 * float64(iv.End-iv.Start)), Cores: 2, SchedP99: 100 * time.Microsecond, RSSBytes: 50e6}
+			errs <- j.Write(iv, f.target/float64(f.workers), host)
+		})
+	}()
+	tick := func(now time.Duration) {
+		for rec.Next() <= now {
+			for rec.Behind() {
+				runtime.Gosched()
+			}
+			rec.Tick(rec.Next())
+			if err := <-errs; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	end := f.warmup + f.window
+	for i := range all {
+		tick(all[i].Seen)
+		rec.Started(all[i].Kind, all[i].Slot, f.batch)
+		rec.Record(&all[i])
+		end = max(end, all[i].Seen)
+	}
+	tick(end)
+	rec.Finish(end)
+	for err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lost {
+		return // killed: nothing is closed
+	}
+	if err := j.Close(""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func report(t testing.TB, dir string) *Report {
+	t.Helper()
+	r, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Report()
+}
+
+// mixed has hits, misses, errors and wrong values as asked for.
+func mixed(missing, failing, wrong int) func(i int) workload.Result {
+	return func(i int) workload.Result {
+		r := workload.Result{RPCs: 1}
+		switch {
+		case missing > 0 && i%missing == 1:
+			r.Count[workload.NotFound] = 1
+		case failing > 0 && i%failing == 2:
+			r.Count[workload.Failed], r.Class, r.Err = 1, store.Timeout, errors.New("context deadline exceeded")
+		case wrong > 0 && i%wrong == 3:
+			r.Count[workload.Wrong], r.Err = 1, errors.New("key user42: checksum does not match")
+		default:
+			r.Count[workload.OK] = 1
+		}
+		return r
+	}
+}
+
+func remove(t testing.TB, path ...string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(path...)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// micros shows microseconds in the unit that fits, with three digits or more:
+// 912 µs, 1.23 ms, 12.3 ms, 2.50 s.
+func micros(us float64) string {
+	switch {
+	case us < 9.995:
+		return trimmed(us, 1) + " µs"
+	case us < 999.5:
+		return trimmed(us, 0) + " µs"
+	case us < 999_500:
+		return digits(us/1e3) + " ms"
+	}
+	return digits(us/1e6) + " s"
+}
+
+// digits shows a number with three significant digits at least.
+func digits(v float64) string {
+	switch {
+	case v < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return grouped(v)
+}
+
+// trimmed shows a number with so many decimals, none if they are zero.
+func trimmed(v float64, decimals int) string {
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', decimals, 64), ".0")
+}
+
+// count shows a count with its thousands apart.
+func count(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(text) - 3; i > start; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func grouped(v float64) string { return count(int64(math.Round(v))) }
+
+// number shows a quantity: whole above 100, with a decimal or two below.
+func number(v float64) string {
+	switch {
+	case v >= 99.95 || v == math.Trunc(v):
+		return grouped(v)
+	case v >= 9.995:
+		return trimmed(v, 1)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// rate shows a number of something per second.
+func rate(v float64) string { return number(v) + "/s" }
+
+// percent shows a share, with as many decimals as it takes to be told from 0 and 100 %.
+func percent(share float64) string {
+	p := share * 100
+	if p > 0 && p < 0.095 {
+		return strconv.FormatFloat(p, 'g', 1, 64) + " %"
+	}
+	return trimmed(p, 1) + " %"
+}
+
+// seconds shows a length of time.
+func seconds(s float64) string { return trimmed(s, 1) + " s" }
+
+func plural(n int64, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+func bytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// Run is one run's results, read and merged.
+type Run struct {
+	record   *results.Run
+	events   []results.Event
+	warnings []string
+	workers  []*worker
+	window   window
+
+	fleet  part
+	parts  []*part // of each worker
+	series []Point
+	blocks *blocks
+}
+
+// maxWarnings bounds how much a damaged directory can say.
+const maxWarnings = 20
+
+// Load reads the directory of one run. What can be read of a damaged one is
+// read, and the report says what could not.
+func Load(dir string) (*Run, error) {
+	record, err := results.ReadRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{record: record}
+	for e, err := range results.Events(dir) {
+		if err == nil {
+			r.events = append(r.events, e)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			r.warn("", err)
+		}
+	}
+	for _, m := range record.Fleet {
+		w, err := r.look(dir, m)
+		if err != nil {
+			return nil, err
+		}
+		r.workers = append(r.workers, w)
+	}
+	r.window = findWindow(record, r.workers)
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Run) warn(worker string, err error) {
+	text := err.Error()
+	if worker != "" {
+		text = worker + ": " + text
+	}
+	switch {
+	case len(r.warnings) < maxWarnings:
+		r.warnings = append(r.warnings, text)
+	case len(r.warnings) == maxWarnings:
+		r.warnings = append(r.warnings, "and more")
+	}
+}
+
+// look finds out how far a worker came.
+func (r *Run) look(dir string, m results.Member) (*worker, error) {
+	path, err := results.WorkerDir(dir, m.Name)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{member: m, dir: path}
+	if info, err := results.ReadWorker(path); err == nil {
+		w.info = *info
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		r.warn(m.Name, err)
+	}
+	for s, err := range results.Seconds(path) {
+		var line *results.LineError
+		switch {
+		case err == nil:
+			if !w.journal {
+				w.begin = s.Start
+			}
+			w.journal, w.end = true, max(w.end, s.End)
+			w.worked = w.worked || s.OK+s.Missing+s.Wrong+s.Failed > 0
+		case errors.As(err, &line): // warned of when the journal is read
+		case errors.Is(err, fs.ErrNotExist):
+			r.warn(m.Name, errors.New("its journal is not there"))
+		default:
+			return nil, err
+		}
+	}
+	w.lost = m.State == results.Lost || m.State == results.Failed || w.info.State != results.Finished || !w.journal
+	return w, nil
+}
+
+// read merges the journals. Each is read by a goroutine of its own; they are
+// merged in the order of time, so that only one bin of the series is held.
+func (r *Run) read() error {
+	var (
+		wg      sync.WaitGroup
+		streams = make([]chan *results.Interval, len(r.workers))
+		errs    = make([]error, len(r.workers))
+		mu      sync.Mutex // of warnings
+	)
+	for i, w := range r.workers {
+		streams[i] = make(chan *results.Interval, 8)
+		wg.Go(func() {
+			defer close(streams[i])
+			if !w.journal {
+				return
+			}
+			errs[i] = readJournal(w.dir, streams[i], func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				r.warn(w.member.Name, err)
+			})
+		})
+	}
+	r.merge(streams)
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func readJournal(dir string, to chan<- *results.Interval, warn func(error)) error {
+	j, err := results.OpenJournal(dir, warn)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	for {
+		iv, err := j.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
+		to <- iv
+	}
+}
+
+// merge adds up the intervals of all workers, the earliest first.
+func (r *Run) merge(streams []chan *results.Interval) {
+	end := time.Duration(0)
+	for _, w := range r.workers {
+		end = max(end, w.end)
+	}
+	series := newSeries(&r.window, end)
+	r.blocks = newBlocks(&r.window)
+	heads := make([]*results.Interval, len(streams))
+	for i, s := range streams {
+		r.parts = append(r.parts, &part{})
+		heads[i] = <-s
+	}
+	for {
+		first := -1
+		for i, head := range heads {
+			if head != nil && (first < 0 || head.Start < heads[first].Start) {
+				first = i
+			}
+		}
+		if first < 0 {
+			break
+		}
+		iv := heads[first]
+		heads[first] = <-streams[first]
+		r.parts[first].add(iv, &r.window)
+		series.add(iv)
+		r.blocks.add(iv)
+	}
+	r.series = series.close()
+	for _, p := range r.parts {
+		r.fleet.merge(p)
+	}
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// total is the name of all kinds together.
+const total = "TOTAL"
+
+// Summarize reports on runs.
+func Summarize(runs ...*Run) *Document {
+	d := &Document{Version: DocumentVersion, Runs: []*Report{}}
+	for _, r := range runs {
+		d.Runs = append(d.Runs, r.Report())
+	}
+	return d
+}
+
+// Report computes what a run's results say, and judges it.
+func (r *Run) Report() *Report {
+	rec, seconds := r.record, r.window.seconds()
+	rate := func(n float64) float64 {
+		if seconds <= 0 {
+			return 0
+		}
+		return n / seconds
+	}
+	good, all := r.fleet.sum(answered), r.fleet.sum(every)
+	p := &Report{
+		RunID: rec.RunID, Phase: rec.Phase, State: rec.State, Start: rec.Start,
+		WarmupS: rec.WarmupS, WindowS: max(0, seconds), WindowAt: r.window.from.Seconds(), Paced: rec.Paced,
+		Spec: rec.Spec, Plan: rec.Plan, Versions: rec.Versions, Cluster: rec.Cluster,
+
+		WorkersExpected: max(rec.Plan.Workers, len(r.workers)),
+		WorkersLost:     []LostWorker{},
+
+		TargetOps:  rec.Target,
+		Operations: good.Operations,
+		OpsPerS:    rate(good.rate.operations),
+		BatchesPS:  rate(all.rate.batches),
+		RPCsPerS:   rate(all.rate.rpcs),
+		ErrorsPerS: rate(all.rate.operations - good.rate.operations),
+
+		Errors:      r.errorRows(),
+		Skipped:     r.fleet.skipped,
+		CutOff:      r.fleet.cutOff,
+		Clamped:     r.fleet.clamped,
+		LagUS:       measure.LatencyOf(r.fleet.lag),
+		LaneDelayUS: measure.LatencyOf(r.fleet.lane),
+		CPUS:        r.cpuSeconds(),
+
+		Events:   append([]results.Event{}, r.events...),
+		Notes:    append([]string{}, r.window.notes...),
+		Warnings: append([]string{}, r.warnings...),
+		Series:   append([]Point{}, r.series...),
+		Curves:   []Curve{},
+	}
+	if r.fleet.due > 0 && seconds > 0 && rec.Paced {
+		p.TargetOps = r.fleet.due / seconds // what was asked for, also where it changed on the way
+	}
+	if all.service != nil { // Little's law
+		p.InFlight = p.BatchesPS * all.service.Mean() / 1e6
+	}
+	if good.Operations > 0 && rate(good.rate.operations) > 0 {
+		p.CPUPerOpUS = p.CPUS * 1e6 / good.rate.operations
+	}
+	for k := range workload.Kind(workload.Kinds) {
+		for o := range workload.Outcome(workload.Outcomes) {
+			sum := r.fleet.sum(func(row measure.Row) bool { return row.Kind() == k && row.Outcome() == o })
+			if sum.Operations > 0 {
+				p.Kinds = append(p.Kinds, kindRow(k.String(), o.String(), &sum, rate))
+			}
+		}
+		sum := r.fleet.sum(func(row measure.Row) bool { return row.Kind() == k && answered(row) })
+		p.addCurves(k.String(), &sum)
+	}
+	ok := r.fleet.sum(func(row measure.Row) bool { return row.Outcome() == workload.OK })
+	p.Kinds = append(p.Kinds, kindRow(total, workload.OK.String(), &ok, rate))
+	for i, w := range r.workers {
+		p.addWorker(w, r.parts[i], rate)
+	}
+	p.noteMisses()
+	p.Limit = limitOf(p, r)
+	p.Verdict = judge(p, rec)
+	return p
+}
+
+func every(measure.Row) bool { return true }
+
+func kindRow(kind, outcome string, sum *row, rate func(float64) float64) KindRow {
+	return KindRow{
+		Kind: kind, Outcome: outcome,
+		Operations: sum.Operations, OpsPerS: rate(sum.rate.operations),
+		Batches: sum.Batches, RPCs: sum.RPCs,
+		ServiceUS: measure.LatencyOf(sum.service), ResponseUS: measure.LatencyOf(sum.response),
+	}
+}
+
+// errorRows lists what failed, the most frequent first.
+func (r *Run) errorRows() []ErrorRow {
+	rows := []ErrorRow{}
+	for i := range r.fleet.rows {
+		row, n := measure.Row(i), r.fleet.rows[i].Operations
+		if answered(row) || n == 0 {
+			continue
+		}
+		e := ErrorRow{Kind: row.Kind().String(), Class: results.ClassOf(row), Count: n}
+		e.Texts = append([]string{}, r.fleet.texts[errorKey{e.Kind, e.Class}]...)
+		if len(e.Texts) > 0 {
+			e.FirstText = e.Texts[0]
+		}
+		rows = append(rows, e)
+	}
+	slices.SortStableFunc(rows, func(a, b ErrorRow) int { return cmp.Compare(b.Count, a.Count) })
+	return rows
+}
+
+// cpuSeconds is what the fleet's processes used. Workers that share a process
+// each see all of it; it counts once.
+func (r *Run) cpuSeconds() float64 {
+	processes := make(map[string]float64)
+	for i, w := range r.workers {
+		id := w.info.Host["process"]
+		if id == "" {
+			id = w.member.Name
+		} else {
+			id = "process " + id
+		}
+		processes[id] = max(processes[id], r.parts[i].cpu.Seconds())
+	}
+	sum := 0.0
+	for _, id := range slices.Sorted(maps.Keys(processes)) {
+		sum += processes[id]
+	}
+	return sum
+}
+
+func (p *Report) addWorker(w *worker, part *part, rate func(float64) float64) {
+	good, all := part.sum(answered), part.sum(every)
+	row := WorkerRow{
+		Name: w.member.Name, State: results.Finished,
+		Operations: good.Operations, OpsPerS: rate(good.rate.operations),
+		Errors:    all.Operations - good.Operations,
+		ServiceUS: measure.LatencyOf(good.service), ResponseUS: measure.LatencyOf(good.response),
+		LagUS: measure.LatencyOf(part.lag), LaneDelayUS: measure.LatencyOf(part.lane),
+		Skipped: part.skipped,
+		CPUS:    part.cpu.Seconds(), CPUShare: part.cpuShare(), CPUShareMax: part.busiest, Cores: part.cores,
+		GCPauseS: part.gcPause.Seconds(), SchedP99US: part.schedP99.Microseconds(), RSSBytes: part.rss,
+		ClockOffsetUS: w.member.ClockOffsetUS, ClockErrorUS: w.member.ClockErrorUS, StartSkewUS: w.member.StartSkewUS,
+		EndS: w.end.Seconds(), Reason: cmp.Or(w.member.Reason, w.info.Reason),
+	}
+	p.MaxStartSkewUS = max(p.MaxStartSkewUS, math.Abs(w.member.StartSkewUS))
+	if w.info.Threads > 0 {
+		p.Threads += w.info.Threads
+	} else {
+		p.Threads += p.Plan.Threads
+	}
+	if w.lost {
+		row.State = results.Lost
+		if w.member.State == results.Failed {
+			row.State = results.Failed
+		}
+		lost := LostWorker{Name: row.Name, AtS: row.EndS, Reason: row.Reason}
+		if w.member.LostAtS != nil {
+			lost.AtS = *w.member.LostAtS
+		}
+		if !w.journal {
+			lost.Reason = cmp.Or(lost.Reason, "no journal of it is here")
+		}
+		p.WorkersLost = append(p.WorkersLost, lost)
+	} else {
+		p.WorkersFinished++
+	}
+	p.Workers = append(p.Workers, row)
+}
+
+// missShare is from which share of misses on a report says so: most are a sign
+// of keys that were never loaded, and a miss is cheaper than a hit.
+const missShare = 0.01
+
+func (p *Report) noteMisses() {
+	var missed, all int64
+	for _, k := range p.Kinds {
+		if k.Kind == workload.Insert.String() || k.Kind == total {
+			continue
+		}
+		all += k.Operations
+		if k.Outcome == workload.NotFound.String() {
+			missed += k.Operations
+		}
+	}
+	if all > 0 && float64(missed) >= missShare*float64(all) {
+		p.Notes = append(p.Notes, fmt.Sprintf("%.1f %% of the operations found no value. Misses cost the database less than hits: load the keys first (kvbench load), with the same recordcount.", 100*float64(missed)/float64(all)))
+	}
+}
+
+// curve are the percentiles of a curve: evenly spaced in the logarithm of what is above.
+var curve = func() []float64 {
+	var q []float64
+	for i := 0; i <= 50; i++ {
+		q = append(q, 100*(1-math.Pow(10, -float64(i)/10)))
+	}
+	return q
+}()
+
+func (p *Report) addCurves(kind string, sum *row) {
+	for _, c := range []struct {
+		time string
+		h    *hdrhistogram.Histogram
+	}{{"service", sum.service}, {"response", sum.response}} {
+		if c.h == nil {
+			continue
+		}
+		points := [][2]float64{}
+		for i, us := range c.h.ValueAtPercentilesSlice(curve) {
+			// Where a step holds less than one operation, the curve is at its end.
+			if i > 0 && (100-curve[i])/100*float64(c.h.TotalCount()) < 1 {
+				break
+			}
+			points = append(points, [2]float64{math.Round(curve[i]*1e5) / 1e5, float64(us)})
+		}
+		p.Curves = append(p.Curves, Curve{Kind: kind, Time: c.time, Points: points})
+	}
+}

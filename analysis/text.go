@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text writes reports for people, for terminals if colour is set.
+func Text(w io.Writer, d *Document, colour bool) error {
+	t := &text{colour: colour}
+	for i, r := range d.Runs {
+		if i > 0 {
+			t.line("")
+		}
+		t.report(r)
+	}
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+// text is a report in the making.
+type text struct {
+	strings.Builder
+	colour bool
+}
+
+func (t *text) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+
+// Terminal colours (ECMA-48, "select graphic rendition").
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+func (t *text) paint(colour, s string) string {
+	if !t.colour {
+		return s
+	}
+	return "\x1b[" + colour + "m" + s + "\x1b[0m"
+}
+
+func (t *text) report(r *Report) {
+	t.line("%s", t.paint(bold, "run "+printable(r.RunID))+"  "+r.headline())
+	for _, l := range r.WorkersLost {
+		text := fmt.Sprintf("WORKER LOST: %s at %s", l.Name, seconds(l.AtS))
+		if l.Reason != "" {
+			text += ": " + printable(l.Reason)
+		}
+		t.line("%s", t.paint(red, text))
+	}
+	colour := red
+	switch r.Verdict.Code {
+	case CodeValid:
+		colour = green
+	case CodeTarget, CodeInterrupted:
+		colour = yellow
+	}
+	t.line("verdict  %s", t.paint(colour, r.Verdict.Text))
+	t.line("because  %s", r.Limit.Why)
+	t.line("")
+	t.rates(r)
+	t.line("")
+	t.latencies(r)
+	t.line("%s", gap(r))
+	t.errors(r)
+	t.workers(r)
+	for _, n := range r.Notes {
+		t.line("%s", t.paint(yellow, "note: "+n))
+	}
+	for _, w := range r.Warnings {
+		t.line("%s", t.paint(yellow, "warning: "+printable(w)))
+	}
+}
+
+// headline says in a line what was run.
+func (r *Report) headline() string {
+	parts := []string{r.Phase, seconds(r.WindowS) + " measured"}
+	if r.WarmupS > 0 {
+		parts[1] += " after " + seconds(r.WarmupS) + " of warm-up"
+	}
+	parts = append(parts, fmt.Sprintf("%d %s × %d %s", r.WorkersExpected, plural(int64(r.WorkersExpected), "worker", "workers"),
+		r.Plan.Threads, plural(int64(r.Plan.Threads), "thread", "threads")))
+	if r.Plan.Batch > 1 {
+		parts = append(parts, fmt.Sprintf("batches of %d", r.Plan.Batch))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (t *text) rates(r *Report) {
+	line := fmt.Sprintf("%s operations, %s", count(r.Operations), t.paint(bold, rate(r.OpsPerS)))
+	if r.Paced && r.TargetOps > 0 {
+		line += fmt.Sprintf(" of a target of %s (%s)", rate(r.TargetOps), percent(r.OpsPerS/r.TargetOps))
+	} else {
+		line += ", as fast as it went"
+	}
+	t.line("%s", line)
+	line = rate(r.RPCsPerS) + " RPCs"
+	if r.Plan.Batch > 1 {
+		line = rate(r.BatchesPS) + " batches · " + line
+	}
+	if r.ErrorsPerS > 0 {
+		line += " · " + t.paint(red, rate(r.ErrorsPerS)+" errors")
+	}
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{{r.Skipped, "slots skipped"}, {r.CutOff, "operations cut off at the end"}, {r.Clamped, "latencies beyond 60 s"}} {
+		if c.n > 0 {
+			line += " · " + t.paint(yellow, count(c.n)+" "+c.what)
+		}
+	}
+	if r.CPUPerOpUS > 0 {
+		line += fmt.Sprintf(" · client CPU %s per operation", micros(r.CPUPerOpUS))
+	}
+	t.line("%s", line)
+}
+
+func (t *text) latencies(r *Report) {
+	table := [][]string{{"operation", "outcome", "operations", "per s", "time", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"}}
+	for _, k := range r.Kinds {
+		if k.Kind == total && len(r.Kinds) == 2 {
+			continue // of one row there is no total
+		}
+		first := []string{k.Kind, k.Outcome, count(k.Operations), number(k.OpsPerS)}
+		for _, l := range []struct {
+			name string
+			*Latency
+		}{{"service", k.ServiceUS}, {"response", k.ResponseUS}} {
+			if l.Latency == nil {
+				continue
+			}
+			row := append(first, l.name)
+			for _, m := range metrics {
+				row = append(row, micros(m.of(l.Latency)))
+			}
+			table = append(table, row)
+			first = []string{"", "", "", ""}
+		}
+		if first[0] != "" { // its operations were all in batches with a worse outcome
+			table = append(table, append(first, "", "", "", "", "", "", "", "", ""))
+		}
+	}
+	if len(table) > 1 {
+		t.table(table, 2, 4)
+	}
+}
+
+// table writes rows in columns, of which the first so many, and the one numbered
+// by text, are aligned to the left.
+func (t *text) table(rows [][]string, left, text int) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for n, row := range rows {
+		line := ""
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				line += "  "
+			}
+			if i < left || i == text {
+				line += cell + pad
+			} else {
+				line += pad + cell
+			}
+		}
+		line = strings.TrimRight(line, " ")
+		if n == 0 {
+			line = t.paint(bold, line)
+		}
+		t.line("%s", line)
+	}
+}
+
+// gap explains in one sentence why service and response time differ, or that
+// there is no response time.
+func gap(r *Report) string {
+	if !r.Paced {
+		return "There is no response time, for without a target no operation is ever due; while the server stalls, few are sent, and service time shows little of it."
+	}
+	var service, response *Latency
+	for _, k := range r.Kinds {
+		if k.Kind == total {
+			service, response = k.ServiceUS, k.ResponseUS
+		}
+	}
+	if service == nil || response == nil {
+		return "Service time counts from when an operation was sent, response time from when it was due."
+	}
+	// Judge where it is widest, in time.
+	worst, widest := metrics[1], -1.0
+	for _, m := range metrics[1:] {
+		if d := m.of(response) - m.of(service); d > widest {
+			worst, widest = m, d
+		}
+	}
+	s, p := worst.of(service), worst.of(response)
+	if p <= 1.2*s || widest < 1000 {
+		return "Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent: hardly any had to wait."
+	}
+	return fmt.Sprintf("Response time counts from when an operation was due, service time from when it was sent: at %s they are %s and %s, so operations had to wait for those before them; users would have felt the response time.",
+		metricName(worst.name), micros(p), micros(s))
+}
+
+func (t *text) errors(r *Report) {
+	if len(r.Errors) == 0 {
+		return
+	}
+	t.line("")
+	t.line("%s", t.paint(bold, "errors"))
+	for _, e := range r.Errors {
+		t.line("  %s", t.paint(red, fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, count(e.Count), printable(e.FirstText))))
+	}
+}
+
+// workers writes a line for every worker if they differ in what matters.
+func (t *text) workers(r *Report) {
+	if !differ(r) {
+		return
+	}
+	t.line("")
+	table := [][]string{{"worker", "state", "operations", "per s", "errors", "service p50", "p99", "lag p99", "CPU", "worst s", "GC", "start"}}
+	for _, w := range r.Workers {
+		p50, p99, lag := "", "", ""
+		if w.ServiceUS != nil {
+			p50, p99 = micros(float64(w.ServiceUS.P50)), micros(float64(w.ServiceUS.P99))
+		}
+		if w.LagUS != nil {
+			lag = micros(float64(w.LagUS.P99))
+		}
+		table = append(table, []string{w.Name, string(w.State), count(w.Operations), number(w.OpsPerS), count(w.Errors),
+			p50, p99, lag, percent(w.CPUShare), percent(w.CPUShareMax), micros(w.GCPauseS * 1e6), signed(w.StartSkewUS)})
+	}
+	t.table(table, 2, 2)
+}
+
+func signed(us float64) string {
+	if us < 0 {
+		return "-" + micros(-us)
+	}
+	return "+" + micros(us)
+}
+
+// differ tells whether the workers' parts are different enough to be shown.
+func differ(r *Report) bool {
+	if len(r.Workers) < 2 {
+		return false
+	}
+	if len(r.WorkersLost) > 0 {
+		return true
+	}
+	spread := func(of func(*WorkerRow) float64, ratio, least float64) bool {
+		var values []float64
+		for i := range r.Workers {
+			values = append(values, of(&r.Workers[i]))
+		}
+		low, high := slices.Min(values), slices.Max(values)
+		return high > ratio*low && high-low > least
+	}
+	return spread(func(w *WorkerRow) float64 { return w.OpsPerS }, 1.05, 1) ||
+		spread(func(w *WorkerRow) float64 { return float64(w.Errors) }, 1.5, 10) ||
+		spread(func(w *WorkerRow) float64 { return w.CPUShare }, 1.5, 0.2) ||
+		spread(func(w *WorkerRow) float64 {
+			if w.ServiceUS == nil {
+				return 0
+			}
+			return float64(w.ServiceUS.P99)
+		}, 1.5, 1000)
+}
+
+// printable makes what came from a file fit for one line of a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, s)
+}

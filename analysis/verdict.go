@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// The codes of a verdict, which kvbench exits with.
+const (
+	CodeValid       = 0
+	CodeDegraded    = 4
+	CodeTarget      = 5
+	CodeWrong       = 6
+	CodeSLO         = 7
+	CodeInterrupted = 130
+)
+
+// What is tolerated.
+const (
+	// targetShare is how much of the target must have been answered.
+	targetShare = 0.99
+	// errorShare is how much may fail, unless the run has a limit of its own.
+	errorShare = 0.001
+	// busyShare is from which share of its cores on a client is taken to be the limit.
+	busyShare = 0.85
+	// fullShare is from which share of the threads in flight on the server is.
+	fullShare = 0.9
+)
+
+// judge gives the verdict on a run: the gravest finding's code, and all findings.
+func judge(p *Report, rec *results.Run) results.Verdict {
+	v := results.Verdict{Code: CodeValid}
+	var findings []string
+	find := func(code int, format string, args ...any) {
+		if v.Code == CodeValid {
+			v.Code = code
+		}
+		findings = append(findings, fmt.Sprintf(format, args...))
+	}
+	// In the order of gravity.
+	if n := wrongValues(p); n > 0 {
+		find(CodeWrong, "verification found %s wrong %s", count(n), plural(n, "value", "values"))
+	}
+	if rec.State == results.Interrupted || rec.StoppedS != nil {
+		find(CodeInterrupted, "interrupted")
+	}
+	degraded(p, rec, func(format string, args ...any) { find(CodeDegraded, format, args...) })
+	if rec.Paced && p.missedTarget() {
+		find(CodeTarget, "%s of the target of %s was reached", percent(p.OpsPerS/p.TargetOps), rate(p.TargetOps))
+	}
+	for _, o := range rec.Limits.SLO {
+		if text := missed(p, o); text != "" {
+			find(CodeSLO, "%s", text)
+		}
+	}
+	if v.Code == CodeValid {
+		findings = append(findings, "valid")
+	}
+	if p.Limit.By != ByUnknown {
+		findings = append(findings, limitText(p.Limit.By))
+	}
+	v.Text = strings.Join(findings, "; ")
+	return v
+}
+
+func limitText(by string) string {
+	if by == ByTarget {
+		return "target met"
+	}
+	return "limited by the " + by
+}
+
+// degraded finds what makes a result one of less than was asked for.
+func degraded(p *Report, rec *results.Run, find func(format string, args ...any)) {
+	if n := len(p.WorkersLost); n > rec.Limits.TolerateLost {
+		find("%d of %d workers lost", n, p.WorkersExpected)
+	}
+	if missing := p.WorkersExpected - len(p.Workers); missing > 0 {
+		find("%d of %d workers never took part", missing, p.WorkersExpected)
+	}
+	switch rec.State {
+	case results.Preparing, results.Running:
+		find("the coordinator never closed the run: it runs still, or was killed")
+	case results.Failed:
+		find("the run failed")
+	}
+	var failed, all int64
+	for _, k := range p.Kinds {
+		if k.Kind != total {
+			all += k.Operations
+		}
+		if k.Outcome == workload.Failed.String() {
+			failed += k.Operations
+		}
+	}
+	limit := errorShare
+	if rec.Limits.ErrorShare != nil {
+		limit = *rec.Limits.ErrorShare
+	}
+	if share := float64(failed) / float64(max(all, 1)); share > limit {
+		find("%s of the operations failed (limit: %s)", percent(share), percent(limit))
+	}
+	if all == 0 {
+		find("no operation completed in the window")
+	}
+}
+
+func wrongValues(p *Report) (n int64) {
+	for _, k := range p.Kinds {
+		if k.Outcome == workload.Wrong.String() {
+			n += k.Operations
+		}
+	}
+	return n
+}
+
+// missedTarget tells whether less was answered than was asked for. A batch more
+// or less per worker is where the window happened to cut the schedule.
+func (p *Report) missedTarget() bool {
+	short := (p.TargetOps - p.OpsPerS) * p.WindowS
+	edge := float64(max(p.Plan.Batch, 1) * max(len(p.Workers), 1))
+	return p.TargetOps > 0 && p.OpsPerS < targetShare*p.TargetOps && short > edge
+}
+
+// missed says how an objective was missed; "" if it was met.
+func missed(p *Report, o results.Objective) string {
+	worst, found := int64(0), false
+	for _, k := range p.Kinds {
+		if k.Kind != o.Kind || k.Outcome != workload.OK.String() {
+			continue
+		}
+		l := k.ServiceUS
+		if o.Time == "response" {
+			l = k.ResponseUS
+		}
+		if v, ok := metric(l, o.Metric); ok {
+			worst, found = max(worst, int64(v)), true
+		}
+	}
+	name := fmt.Sprintf("%s %s %s", o.Kind, o.Time, metricName(o.Metric))
+	switch {
+	case !found:
+		return fmt.Sprintf("objective %s was not measured", name)
+	case worst > o.LimitUS:
+		return fmt.Sprintf("objective missed: %s is %s, above %s", name, micros(float64(worst)), micros(float64(o.LimitUS)))
+	}
+	return ""
+}
+
+// metrics are the numbers of a Latency, by their names in JSON.
+var metrics = []struct {
+	name string
+	of   func(*Latency) float64
+}{
+	{"mean", func(l *Latency) float64 { return l.Mean }},
+	{"p50", func(l *Latency) float64 { return float64(l.P50) }},
+	{"p90", func(l *Latency) float64 { return float64(l.P90) }},
+	{"p95", func(l *Latency) float64 { return float64(l.P95) }},
+	{"p99", func(l *Latency) float64 { return float64(l.P99) }},
+	{"p99_9", func(l *Latency) float64 { return float64(l.P999) }},
+	{"p99_99", func(l *Latency) float64 { return float64(l.P9999) }},
+	{"max", func(l *Latency) float64 { return float64(l.Max) }},
+}
+
+func metric(l *Latency, name string) (float64, bool) {
+	for _, m := range metrics {
+		if m.name == name && l != nil {
+			return m.of(l), true
+		}
+	}
+	return 0, false
+}
+
+func metricName(name string) string { return strings.ReplaceAll(name, "_", ".") }
+
+// limitOf says what kept a run from being faster.
+func limitOf(p *Report, r *Run) Limit {
+	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
+		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", number(p.InFlight), p.Threads)
+		if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
+			why += fmt.Sprintf("; but %s used %s of its cores, so that latencies include waiting in the client", w.Name, percent(w.CPUShare))
+		}
+		return Limit{ByTarget, why}
+	}
+	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {
+		return Limit{ByUnknown, "nothing was measured"}
+	}
+	if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
+		why := fmt.Sprintf("%s used %s of its %d cores; use more workers or cores", w.Name, percent(w.CPUShare), w.Cores)
+		if driver(r) == "rawkv" {
+			why += ", or --driver stream, which costs a fraction of the CPU"
+		}
+		return Limit{ByClient, why}
+	}
+	service := r.fleet.sum(every).service
+	if d := p.LaneDelayUS; d != nil && service != nil {
+		if typical := float64(service.ValueAtPercentile(50)); d.Mean > typical/2 && d.Mean > 100 {
+			return Limit{ByClient, fmt.Sprintf("answers waited %s on average for their lane, after %s (p50) of service time", micros(d.Mean), micros(typical))}
+		}
+	}
+	full := p.InFlight / float64(max(p.Threads, 1))
+	if full >= fullShare {
+		return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, while the busiest worker used %s of its cores; more threads may raise the rate, at higher latency", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+	}
+	if p.Paced && p.LagUS != nil {
+		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", micros(float64(p.LagUS.P99)), number(p.InFlight), p.Threads)}
+	}
+	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+}
+
+func driver(r *Run) string {
+	for _, w := range r.workers {
+		if w.info.Driver != "" {
+			return w.info.Driver
+		}
+	}
+	return ""
+}
+
+func busiest(workers []WorkerRow) (most *WorkerRow) {
+	for i := range workers {
+		if w := &workers[i]; w.Cores > 0 && (most == nil || w.CPUShare > most.CPUShare) {
+			most = w
+		}
+	}
+	return most
+}
+
+func busiestShare(workers []WorkerRow) string {
+	if w := busiest(workers); w != nil {
+		return percent(w.CPUShare)
+	}
+	return "an unknown share"
+}
