@@ -35,6 +35,7 @@ const (
 	State_STATE_RUNNING     State = 3
 	State_STATE_STOPPING    State = 4 // starts nothing more; waits for the calls in flight
 	State_STATE_FINISHED    State = 5 // the journal is complete
+	State_STATE_WRITTEN     State = 6 // nothing is written any more; ReadBack may be called, and Stop ends it
 )
 
 // Enum value maps for State.
@@ -46,6 +47,7 @@ var (
 		3: "STATE_RUNNING",
 		4: "STATE_STOPPING",
 		5: "STATE_FINISHED",
+		6: "STATE_WRITTEN",
 	}
 	State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -54,6 +56,7 @@ var (
 		"STATE_RUNNING":     3,
 		"STATE_STOPPING":    4,
 		"STATE_FINISHED":    5,
+		"STATE_WRITTEN":     6,
 	}
 )
 
@@ -396,7 +399,9 @@ func (x *PrepareRequest) GetName() string {
 type PrepareResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *RunStatus             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	Cluster       *Cluster               `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"` // absent if the driver cannot tell
+	Cluster       *Cluster               `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`   // absent if the driver cannot tell
+	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"` // what the user should know before the numbers
+	Present       int64                  `protobuf:"varint,4,opt,name=present,proto3" json:"present,omitempty"`  // of a load: how many of its records the store has already
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +448,20 @@ func (x *PrepareResponse) GetCluster() *Cluster {
 		return x.Cluster
 	}
 	return nil
+}
+
+func (x *PrepareResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *PrepareResponse) GetPresent() int64 {
+	if x != nil {
+		return x.Present
+	}
+	return 0
 }
 
 // Cluster is what a database said of itself.
@@ -1315,6 +1334,375 @@ func (x *StopResponse) GetRun() *RunStatus {
 	return nil
 }
 
+type ReadBackRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadBackRequest) Reset() {
+	*x = ReadBackRequest{}
+	mi := &file_workerpb_worker_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadBackRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadBackRequest) ProtoMessage() {}
+
+func (x *ReadBackRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadBackRequest.ProtoReflect.Descriptor instead.
+func (*ReadBackRequest) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReadBackRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+type ReadBackResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          int64                  `protobuf:"varint,1,opt,name=keys,proto3" json:"keys,omitempty"`         // those with an acknowledged write
+	Matched       int64                  `protobuf:"varint,2,opt,name=matched,proto3" json:"matched,omitempty"`   // of these: hold a value that this worker may have written last
+	Unread        int64                  `protobuf:"varint,3,opt,name=unread,proto3" json:"unread,omitempty"`     // could not be read
+	Disputed      int64                  `protobuf:"varint,4,opt,name=disputed,proto3" json:"disputed,omitempty"` // hold another value, or none
+	Disputes      []*Dispute             `protobuf:"bytes,5,rep,name=disputes,proto3" json:"disputes,omitempty"`  // the first of them
+	Tracked       float64                `protobuf:"fixed64,6,opt,name=tracked,proto3" json:"tracked,omitempty"`  // fraction of all keys whose writes were followed, for want of memory
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadBackResponse) Reset() {
+	*x = ReadBackResponse{}
+	mi := &file_workerpb_worker_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadBackResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadBackResponse) ProtoMessage() {}
+
+func (x *ReadBackResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadBackResponse.ProtoReflect.Descriptor instead.
+func (*ReadBackResponse) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ReadBackResponse) GetKeys() int64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *ReadBackResponse) GetMatched() int64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *ReadBackResponse) GetUnread() int64 {
+	if x != nil {
+		return x.Unread
+	}
+	return 0
+}
+
+func (x *ReadBackResponse) GetDisputed() int64 {
+	if x != nil {
+		return x.Disputed
+	}
+	return 0
+}
+
+func (x *ReadBackResponse) GetDisputes() []*Dispute {
+	if x != nil {
+		return x.Disputes
+	}
+	return nil
+}
+
+func (x *ReadBackResponse) GetTracked() float64 {
+	if x != nil {
+		return x.Tracked
+	}
+	return 0
+}
+
+// Dispute is a key that holds something else than what this worker was told OK for.
+type Dispute struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Found         uint64                 `protobuf:"fixed64,2,opt,name=found,proto3" json:"found,omitempty"`                            // hash of the value, or that of none
+	Gone          bool                   `protobuf:"varint,3,opt,name=gone,proto3" json:"gone,omitempty"`                               // there is no value
+	StartNanos    int64                  `protobuf:"varint,4,opt,name=start_nanos,json=startNanos,proto3" json:"start_nanos,omitempty"` // of the last acknowledged write, on the run's clock
+	EndNanos      int64                  `protobuf:"varint,5,opt,name=end_nanos,json=endNanos,proto3" json:"end_nanos,omitempty"`
+	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // of the value, if it is none that kvbench can have written
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dispute) Reset() {
+	*x = Dispute{}
+	mi := &file_workerpb_worker_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dispute) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dispute) ProtoMessage() {}
+
+func (x *Dispute) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dispute.ProtoReflect.Descriptor instead.
+func (*Dispute) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Dispute) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Dispute) GetFound() uint64 {
+	if x != nil {
+		return x.Found
+	}
+	return 0
+}
+
+func (x *Dispute) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
+func (x *Dispute) GetStartNanos() int64 {
+	if x != nil {
+		return x.StartNanos
+	}
+	return 0
+}
+
+func (x *Dispute) GetEndNanos() int64 {
+	if x != nil {
+		return x.EndNanos
+	}
+	return 0
+}
+
+func (x *Dispute) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+type AttestRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Disputes      []*Dispute             `protobuf:"bytes,2,rep,name=disputes,proto3" json:"disputes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttestRequest) Reset() {
+	*x = AttestRequest{}
+	mi := &file_workerpb_worker_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttestRequest) ProtoMessage() {}
+
+func (x *AttestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttestRequest.ProtoReflect.Descriptor instead.
+func (*AttestRequest) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AttestRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *AttestRequest) GetDisputes() []*Dispute {
+	if x != nil {
+		return x.Disputes
+	}
+	return nil
+}
+
+type AttestResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []*Attestation         `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"` // one per dispute
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttestResponse) Reset() {
+	*x = AttestResponse{}
+	mi := &file_workerpb_worker_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttestResponse) ProtoMessage() {}
+
+func (x *AttestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttestResponse.ProtoReflect.Descriptor instead.
+func (*AttestResponse) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AttestResponse) GetAnswers() []*Attestation {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+type Attestation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Followed      bool                   `protobuf:"varint,1,opt,name=followed,proto3" json:"followed,omitempty"`                 // the worker knows what it wrote to this key
+	Mine          bool                   `protobuf:"varint,2,opt,name=mine,proto3" json:"mine,omitempty"`                         // it may have written the value that was found, and nothing that was acknowledged later
+	EndNanos      int64                  `protobuf:"varint,3,opt,name=end_nanos,json=endNanos,proto3" json:"end_nanos,omitempty"` // when that write was acknowledged; the end of time if it never was
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attestation) Reset() {
+	*x = Attestation{}
+	mi := &file_workerpb_worker_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attestation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attestation) ProtoMessage() {}
+
+func (x *Attestation) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attestation.ProtoReflect.Descriptor instead.
+func (*Attestation) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Attestation) GetFollowed() bool {
+	if x != nil {
+		return x.Followed
+	}
+	return false
+}
+
+func (x *Attestation) GetMine() bool {
+	if x != nil {
+		return x.Mine
+	}
+	return false
+}
+
+func (x *Attestation) GetEndNanos() int64 {
+	if x != nil {
+		return x.EndNanos
+	}
+	return 0
+}
+
 type CollectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -1326,7 +1714,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1726,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1739,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CollectRequest) GetRunId() string {
@@ -1380,7 +1768,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1780,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1793,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CollectResponse) GetFile() string {
@@ -1437,7 +1825,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1837,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1850,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{25}
 }
 
 type ListRunsResponse struct {
@@ -1474,7 +1862,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1874,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1887,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListRunsResponse) GetRuns() []*KeptRun {
@@ -1523,7 +1911,7 @@ type KeptRun struct {
 
 func (x *KeptRun) Reset() {
 	*x = KeptRun{}
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1923,7 @@ func (x *KeptRun) String() string {
 func (*KeptRun) ProtoMessage() {}
 
 func (x *KeptRun) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1936,7 @@ func (x *KeptRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
 func (*KeptRun) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *KeptRun) GetRunId() string {
@@ -1595,7 +1983,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1995,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +2008,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -1638,7 +2026,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +2038,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +2051,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{29}
 }
 
 var File_workerpb_worker_proto protoreflect.FileDescriptor
@@ -1699,10 +2087,12 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x1a=\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9f\x01\n" +
 	"\x0fPrepareResponse\x12'\n" +
 	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\x12-\n" +
-	"\acluster\x18\x02 \x01(\v2\x13.kvbench.v1.ClusterR\acluster\"\xa9\x01\n" +
+	"\acluster\x18\x02 \x01(\v2\x13.kvbench.v1.ClusterR\acluster\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x18\n" +
+	"\apresent\x18\x04 \x01(\x03R\apresent\"\xa9\x01\n" +
 	"\aCluster\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06stores\x18\x02 \x03(\tR\x06stores\x12:\n" +
@@ -1772,7 +2162,33 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\vgrace_nanos\x18\x02 \x01(\x03R\n" +
 	"graceNanos\"7\n" +
 	"\fStopResponse\x12'\n" +
-	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"\x9a\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"(\n" +
+	"\x0fReadBackRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xbf\x01\n" +
+	"\x10ReadBackResponse\x12\x12\n" +
+	"\x04keys\x18\x01 \x01(\x03R\x04keys\x12\x18\n" +
+	"\amatched\x18\x02 \x01(\x03R\amatched\x12\x16\n" +
+	"\x06unread\x18\x03 \x01(\x03R\x06unread\x12\x1a\n" +
+	"\bdisputed\x18\x04 \x01(\x03R\bdisputed\x12/\n" +
+	"\bdisputes\x18\x05 \x03(\v2\x13.kvbench.v1.DisputeR\bdisputes\x12\x18\n" +
+	"\atracked\x18\x06 \x01(\x01R\atracked\"\x9d\x01\n" +
+	"\aDispute\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\x06R\x05found\x12\x12\n" +
+	"\x04gone\x18\x03 \x01(\bR\x04gone\x12\x1f\n" +
+	"\vstart_nanos\x18\x04 \x01(\x03R\n" +
+	"startNanos\x12\x1b\n" +
+	"\tend_nanos\x18\x05 \x01(\x03R\bendNanos\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\"W\n" +
+	"\rAttestRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12/\n" +
+	"\bdisputes\x18\x02 \x03(\v2\x13.kvbench.v1.DisputeR\bdisputes\"C\n" +
+	"\x0eAttestResponse\x121\n" +
+	"\aanswers\x18\x01 \x03(\v2\x17.kvbench.v1.AttestationR\aanswers\"Z\n" +
+	"\vAttestation\x12\x1a\n" +
+	"\bfollowed\x18\x01 \x01(\bR\bfollowed\x12\x12\n" +
+	"\x04mine\x18\x02 \x01(\bR\x04mine\x12\x1b\n" +
+	"\tend_nanos\x18\x03 \x01(\x03R\bendNanos\"\x9a\x01\n" +
 	"\x0eCollectRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x128\n" +
 	"\x04have\x18\x02 \x03(\v2$.kvbench.v1.CollectRequest.HaveEntryR\x04have\x1a7\n" +
@@ -1794,14 +2210,15 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x04name\x18\x05 \x01(\tR\x04name\")\n" +
 	"\x10DeleteRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
-	"\x11DeleteRunResponse*\x82\x01\n" +
+	"\x11DeleteRunResponse*\x95\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_PREPARING\x10\x01\x12\x12\n" +
 	"\x0eSTATE_PREPARED\x10\x02\x12\x11\n" +
 	"\rSTATE_RUNNING\x10\x03\x12\x12\n" +
 	"\x0eSTATE_STOPPING\x10\x04\x12\x12\n" +
-	"\x0eSTATE_FINISHED\x10\x05*v\n" +
+	"\x0eSTATE_FINISHED\x10\x05\x12\x11\n" +
+	"\rSTATE_WRITTEN\x10\x06*v\n" +
 	"\x03End\x12\x13\n" +
 	"\x0fEND_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fEND_COMPLETE\x10\x01\x12\x0f\n" +
@@ -1809,14 +2226,16 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x11END_LEASE_EXPIRED\x10\x03\x12\x10\n" +
 	"\fEND_SHUTDOWN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"END_FAILED\x10\x052\xe5\x04\n" +
+	"END_FAILED\x10\x052\xed\x05\n" +
 	"\x06Worker\x12<\n" +
 	"\x05Hello\x12\x18.kvbench.v1.HelloRequest\x1a\x19.kvbench.v1.HelloResponse\x12B\n" +
 	"\aPrepare\x12\x1a.kvbench.v1.PrepareRequest\x1a\x1b.kvbench.v1.PrepareResponse\x12<\n" +
 	"\x05Start\x12\x18.kvbench.v1.StartRequest\x1a\x19.kvbench.v1.StartResponse\x12?\n" +
 	"\x06Status\x12\x19.kvbench.v1.StatusRequest\x1a\x1a.kvbench.v1.StatusResponse\x12H\n" +
 	"\tSetTarget\x12\x1c.kvbench.v1.SetTargetRequest\x1a\x1d.kvbench.v1.SetTargetResponse\x129\n" +
-	"\x04Stop\x12\x17.kvbench.v1.StopRequest\x1a\x18.kvbench.v1.StopResponse\x12D\n" +
+	"\x04Stop\x12\x17.kvbench.v1.StopRequest\x1a\x18.kvbench.v1.StopResponse\x12E\n" +
+	"\bReadBack\x12\x1b.kvbench.v1.ReadBackRequest\x1a\x1c.kvbench.v1.ReadBackResponse\x12?\n" +
+	"\x06Attest\x12\x19.kvbench.v1.AttestRequest\x1a\x1a.kvbench.v1.AttestResponse\x12D\n" +
 	"\aCollect\x12\x1a.kvbench.v1.CollectRequest\x1a\x1b.kvbench.v1.CollectResponse0\x01\x12E\n" +
 	"\bListRuns\x12\x1b.kvbench.v1.ListRunsRequest\x1a\x1c.kvbench.v1.ListRunsResponse\x12H\n" +
 	"\tDeleteRun\x12\x1c.kvbench.v1.DeleteRunRequest\x1a\x1d.kvbench.v1.DeleteRunResponseB6Z4github.com/kvbench/kvbench/internal/control/workerpbb\x06proto3"
@@ -1834,7 +2253,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -1855,23 +2274,29 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*SetTargetResponse)(nil), // 16: kvbench.v1.SetTargetResponse
 	(*StopRequest)(nil),       // 17: kvbench.v1.StopRequest
 	(*StopResponse)(nil),      // 18: kvbench.v1.StopResponse
-	(*CollectRequest)(nil),    // 19: kvbench.v1.CollectRequest
-	(*CollectResponse)(nil),   // 20: kvbench.v1.CollectResponse
-	(*ListRunsRequest)(nil),   // 21: kvbench.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),  // 22: kvbench.v1.ListRunsResponse
-	(*KeptRun)(nil),           // 23: kvbench.v1.KeptRun
-	(*DeleteRunRequest)(nil),  // 24: kvbench.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil), // 25: kvbench.v1.DeleteRunResponse
-	nil,                       // 26: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 27: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 28: kvbench.v1.CollectRequest.HaveEntry
+	(*ReadBackRequest)(nil),   // 19: kvbench.v1.ReadBackRequest
+	(*ReadBackResponse)(nil),  // 20: kvbench.v1.ReadBackResponse
+	(*Dispute)(nil),           // 21: kvbench.v1.Dispute
+	(*AttestRequest)(nil),     // 22: kvbench.v1.AttestRequest
+	(*AttestResponse)(nil),    // 23: kvbench.v1.AttestResponse
+	(*Attestation)(nil),       // 24: kvbench.v1.Attestation
+	(*CollectRequest)(nil),    // 25: kvbench.v1.CollectRequest
+	(*CollectResponse)(nil),   // 26: kvbench.v1.CollectResponse
+	(*ListRunsRequest)(nil),   // 27: kvbench.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),  // 28: kvbench.v1.ListRunsResponse
+	(*KeptRun)(nil),           // 29: kvbench.v1.KeptRun
+	(*DeleteRunRequest)(nil),  // 30: kvbench.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil), // 31: kvbench.v1.DeleteRunResponse
+	nil,                       // 32: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 33: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 34: kvbench.v1.CollectRequest.HaveEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
 	11, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	26, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	32, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
 	11, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
 	6,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
-	27, // 4: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	33, // 4: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
 	11, // 5: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
 	13, // 6: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
 	12, // 7: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
@@ -1881,31 +2306,38 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	14, // 11: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
 	14, // 12: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
 	11, // 13: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	28, // 14: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	23, // 15: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	2,  // 16: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 17: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	7,  // 18: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	9,  // 19: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	15, // 20: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	17, // 21: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	19, // 22: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	21, // 23: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	24, // 24: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
-	3,  // 25: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 26: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	8,  // 27: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	10, // 28: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	16, // 29: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	18, // 30: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	20, // 31: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	22, // 32: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	25, // 33: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
-	25, // [25:34] is the sub-list for method output_type
-	16, // [16:25] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	21, // 14: kvbench.v1.ReadBackResponse.disputes:type_name -> kvbench.v1.Dispute
+	21, // 15: kvbench.v1.AttestRequest.disputes:type_name -> kvbench.v1.Dispute
+	24, // 16: kvbench.v1.AttestResponse.answers:type_name -> kvbench.v1.Attestation
+	34, // 17: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	29, // 18: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	2,  // 19: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 20: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	7,  // 21: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	9,  // 22: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	15, // 23: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	17, // 24: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	19, // 25: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	22, // 26: kvbench.v1.Worker.Attest:input_type -> kvbench.v1.AttestRequest
+	25, // 27: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	27, // 28: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	30, // 29: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
+	3,  // 30: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 31: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	8,  // 32: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	10, // 33: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	16, // 34: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	18, // 35: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	20, // 36: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	23, // 37: kvbench.v1.Worker.Attest:output_type -> kvbench.v1.AttestResponse
+	26, // 38: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	28, // 39: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	31, // 40: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
+	30, // [30:41] is the sub-list for method output_type
+	19, // [19:30] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -1919,7 +2351,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,8 @@ const (
 	Worker_Status_FullMethodName    = "/kvbench.v1.Worker/Status"
 	Worker_SetTarget_FullMethodName = "/kvbench.v1.Worker/SetTarget"
 	Worker_Stop_FullMethodName      = "/kvbench.v1.Worker/Stop"
+	Worker_ReadBack_FullMethodName  = "/kvbench.v1.Worker/ReadBack"
+	Worker_Attest_FullMethodName    = "/kvbench.v1.Worker/Attest"
 	Worker_Collect_FullMethodName   = "/kvbench.v1.Worker/Collect"
 	Worker_ListRuns_FullMethodName  = "/kvbench.v1.Worker/ListRuns"
 	Worker_DeleteRun_FullMethodName = "/kvbench.v1.Worker/DeleteRun"
@@ -58,6 +60,11 @@ type WorkerClient interface {
 	SetTarget(ctx context.Context, in *SetTargetRequest, opts ...grpc.CallOption) (*SetTargetResponse, error)
 	// Stop ends the run and returns when its journal is complete.
 	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopResponse, error)
+	// ReadBack reads back what the run has written, and compares it with what was
+	// acknowledged. It is for a run in STATE_WRITTEN, once all workers are.
+	ReadBack(ctx context.Context, in *ReadBackRequest, opts ...grpc.CallOption) (*ReadBackResponse, error)
+	// Attest says which values this worker may have written last.
+	Attest(ctx context.Context, in *AttestRequest, opts ...grpc.CallOption) (*AttestResponse, error)
 	// Collect streams what the run's journal holds beyond what the caller has.
 	Collect(ctx context.Context, in *CollectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CollectResponse], error)
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
@@ -134,6 +141,26 @@ func (c *workerClient) Stop(ctx context.Context, in *StopRequest, opts ...grpc.C
 	return out, nil
 }
 
+func (c *workerClient) ReadBack(ctx context.Context, in *ReadBackRequest, opts ...grpc.CallOption) (*ReadBackResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadBackResponse)
+	err := c.cc.Invoke(ctx, Worker_ReadBack_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *workerClient) Attest(ctx context.Context, in *AttestRequest, opts ...grpc.CallOption) (*AttestResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AttestResponse)
+	err := c.cc.Invoke(ctx, Worker_Attest_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workerClient) Collect(ctx context.Context, in *CollectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CollectResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Worker_ServiceDesc.Streams[0], Worker_Collect_FullMethodName, cOpts...)
@@ -196,6 +223,11 @@ type WorkerServer interface {
 	SetTarget(context.Context, *SetTargetRequest) (*SetTargetResponse, error)
 	// Stop ends the run and returns when its journal is complete.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
+	// ReadBack reads back what the run has written, and compares it with what was
+	// acknowledged. It is for a run in STATE_WRITTEN, once all workers are.
+	ReadBack(context.Context, *ReadBackRequest) (*ReadBackResponse, error)
+	// Attest says which values this worker may have written last.
+	Attest(context.Context, *AttestRequest) (*AttestResponse, error)
 	// Collect streams what the run's journal holds beyond what the caller has.
 	Collect(*CollectRequest, grpc.ServerStreamingServer[CollectResponse]) error
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
@@ -229,6 +261,12 @@ func (UnimplementedWorkerServer) SetTarget(context.Context, *SetTargetRequest) (
 }
 func (UnimplementedWorkerServer) Stop(context.Context, *StopRequest) (*StopResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stop not implemented")
+}
+func (UnimplementedWorkerServer) ReadBack(context.Context, *ReadBackRequest) (*ReadBackResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadBack not implemented")
+}
+func (UnimplementedWorkerServer) Attest(context.Context, *AttestRequest) (*AttestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Attest not implemented")
 }
 func (UnimplementedWorkerServer) Collect(*CollectRequest, grpc.ServerStreamingServer[CollectResponse]) error {
 	return status.Error(codes.Unimplemented, "method Collect not implemented")
@@ -368,6 +406,42 @@ func _Worker_Stop_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Worker_ReadBack_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadBackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServer).ReadBack(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Worker_ReadBack_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServer).ReadBack(ctx, req.(*ReadBackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Worker_Attest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AttestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServer).Attest(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Worker_Attest_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServer).Attest(ctx, req.(*AttestRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Worker_Collect_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(CollectRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -445,6 +519,14 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Stop",
 			Handler:    _Worker_Stop_Handler,
+		},
+		{
+			MethodName: "ReadBack",
+			Handler:    _Worker_ReadBack_Handler,
+		},
+		{
+			MethodName: "Attest",
+			Handler:    _Worker_Attest_Handler,
 		},
 		{
 			MethodName: "ListRuns",
