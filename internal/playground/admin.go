@@ -52,7 +52,11 @@ func startAdmin(ctx context.Context, c *Cluster, addr string, tlsConfig *tls.Con
 }
 
 func (a *admin) close() {
-	_ = a.http.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	if a.http.Shutdown(ctx) != nil { // waits for what is being done
+		_ = a.http.Close()
+	}
 	<-a.done
 }
 

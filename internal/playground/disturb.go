@@ -130,8 +130,7 @@ func (c *Cluster) StartStore(id uint64) error {
 	})
 }
 
-// StallStore lets a store answer no command for a time, as a stalled disk would; its connections and health checks work. Zero ends it
-// for commands that come from now on.
+// StallStore lets a store answer no command for a time, as a stalled disk would; its connections and health checks work. Zero ends it.
 func (c *Cluster) StallStore(id uint64, d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("stall of %v is negative", d)
@@ -201,7 +200,7 @@ func (c *Cluster) Restore() error {
 	return c.change(func() error {
 		err := c.pd.server.start()
 		for _, s := range c.stores {
-			s.trouble.Store(nil)
+			s.disturb(func(now *trouble) { *now = trouble{} })
 			if startErr := s.server.start(); startErr != nil {
 				err = errors.Join(err, startErr)
 				continue

@@ -42,7 +42,7 @@ type Options struct {
 	AdvertiseHost string // host that clients are sent to; default: the one listened on
 	AdminAddr     string // host:port of the admin endpoint; empty for none
 
-	DataDir    string     // where data and regions are kept; empty keeps them in memory
+	DataDir    string     // where data and regions are kept (a crash may lose the last writes); empty keeps them in memory
 	APIVersion APIVersion // default V1
 	Keyspaces  []string   // of API V2, besides DEFAULT; they get the ids 1, 2, …
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,26 +79,14 @@ func (p *pd) GetClusterInfo(context.Context, *pdpb.GetClusterInfoRequest) (*pdpb
 	return &pdpb.GetClusterInfoResponse{Header: p.header(), ServiceModes: []pdpb.ServiceMode{pdpb.ServiceMode_PD_SVC_MODE}}, nil
 }
 
-func (p *pd) GetClusterConfig(_ context.Context, req *pdpb.GetClusterConfigRequest) (*pdpb.GetClusterConfigResponse, error) {
-	if err := p.enter("GetClusterConfig", req.Header); err != nil {
-		return nil, err
-	}
-	meta := &metapb.Cluster{Id: p.cluster.id, MaxPeerCount: maxReplicas}
-	return &pdpb.GetClusterConfigResponse{Header: p.header(), Cluster: meta}, nil
-}
-
-func (p *pd) IsBootstrapped(_ context.Context, req *pdpb.IsBootstrappedRequest) (*pdpb.IsBootstrappedResponse, error) {
-	if err := p.enter("IsBootstrapped", req.Header); err != nil {
-		return nil, err
-	}
-	return &pdpb.IsBootstrappedResponse{Header: p.header(), Bootstrapped: true}, nil
-}
-
 func (p *pd) Tso(stream pdpb.PD_TsoServer) error {
 	for {
 		req, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
-			return endOfStream(err)
+			return err
 		}
 		if err := p.enter("Tso", req.Header); err != nil {
 			return err
@@ -132,15 +121,6 @@ func (t *timestamps) take(count uint32) *pdpb.Timestamp {
 		t.physical, t.logical = t.physical+1, int64(count)
 	}
 	return &pdpb.Timestamp{Physical: t.physical, Logical: t.logical}
-}
-
-func (p *pd) AllocID(_ context.Context, req *pdpb.AllocIDRequest) (*pdpb.AllocIDResponse, error) {
-	if err := p.enter("AllocID", req.Header); err != nil {
-		return nil, err
-	}
-	p.topology.mu.Lock()
-	defer p.topology.mu.Unlock()
-	return &pdpb.AllocIDResponse{Header: p.header(), Id: p.topology.allocID()}, nil
 }
 
 func (p *pd) GetStore(_ context.Context, req *pdpb.GetStoreRequest) (*pdpb.GetStoreResponse, error) {

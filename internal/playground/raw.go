@@ -4,6 +4,7 @@ package playground
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc64"
@@ -62,7 +63,7 @@ func (c *call) rawBatchGet(req *kvrpcpb.RawBatchGetRequest, resp *kvrpcpb.RawBat
 func (c *call) rawPut(req *kvrpcpb.RawPutRequest, resp *kvrpcpb.RawPutResponse) {
 	family, err := c.accept(req.Context, cmdRawPut, req.Cf, req.Key)
 	if err == nil {
-		err = errors.Join(checkKeySize(req.Key), c.checkTTL(req.Ttl))
+		err = cmp.Or(checkKeySize(req.Key), c.checkTTL(req.Ttl))
 	}
 	if err != nil {
 		resp.Error = err.Error()
@@ -90,7 +91,7 @@ func (c *call) rawBatchPut(req *kvrpcpb.RawBatchPutRequest, resp *kvrpcpb.RawBat
 		if err != nil {
 			break
 		}
-		err = errors.Join(c.checkKeyMode(cmdRawBatchPut, pair.Key), checkKeySize(pair.Key), c.checkTTL(ttlOf(req, i)))
+		err = cmp.Or(c.checkKeyMode(cmdRawBatchPut, pair.Key), checkKeySize(pair.Key), c.checkTTL(ttlOf(req, i)))
 		size += len(pair.Key) + len(pair.Value)
 	}
 	if n := len(req.Ttls); err == nil && n > 1 && n != len(req.Pairs) {
@@ -269,7 +270,7 @@ func (c *call) scan(kvs []*kvrpcpb.KvPair, family byte, r *region, s scanRange, 
 func (c *call) rawDeleteRange(req *kvrpcpb.RawDeleteRangeRequest, resp *kvrpcpb.RawDeleteRangeResponse) {
 	family, err := c.accept(req.Context, cmdRawDeleteRange, req.Cf, req.StartKey)
 	if err == nil {
-		err = errors.Join(checkKeySize(req.StartKey), checkKeySize(req.EndKey))
+		err = cmp.Or(checkKeySize(req.StartKey), checkKeySize(req.EndKey))
 	}
 	if err != nil {
 		resp.Error = err.Error()

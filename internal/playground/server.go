@@ -5,7 +5,6 @@ package playground
 import (
 	"crypto/tls"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"sync"
@@ -147,12 +146,4 @@ func (c *trackedConn) Close() error {
 	delete(c.listener.conns, c.Conn)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// endOfStream turns the orderly end of a client's stream into none at all.
-func endOfStream(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
 }

@@ -15,7 +15,7 @@ type storeStats struct {
 	batched  [256]atomic.Uint64 // commands that came in BatchCommands messages
 	unary    [256]atomic.Uint64
 	messages atomic.Uint64
-	sizes    [17]atomic.Uint64 // messages by commands, in powers of two
+	sizes    [messageSizes]atomic.Uint64 // messages by commands, in powers of two
 
 	mu       sync.Mutex
 	refusals map[string]uint64 // region errors by type
@@ -23,7 +23,7 @@ type storeStats struct {
 
 func (s *storeStats) message(slots []*slot) {
 	s.messages.Add(1)
-	s.sizes[min(bits.Len(uint(len(slots))), len(s.sizes)-1)].Add(1)
+	s.sizes[min(bits.Len(uint(len(slots))), messageSizes-1)].Add(1)
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].cmd == slots[0].cmd {
@@ -43,10 +43,16 @@ func (s *storeStats) refused(kind string) {
 	s.refusals[kind]++
 }
 
+// messageSizes is the number of buckets for the sizes of messages.
+const messageSizes = 17
+
 // sizeBucket names the bucket of messages by their number of commands: "0", "1", "2-3", "4-7", and so on.
 func sizeBucket(i int) string {
 	if i < 2 {
 		return fmt.Sprint(i)
+	}
+	if i == messageSizes-1 {
+		return fmt.Sprintf("%d+", 1<<(i-1))
 	}
 	return fmt.Sprintf("%d-%d", 1<<(i-1), 1<<i-1)
 }

@@ -22,7 +22,8 @@ import (
 )
 
 // storage is the one Pebble database behind all stores. A key is stored after one byte that tells its column family. Under API
-// V1TTL and V2 a value is followed by its expiry and flags (see sealValue), so that it expires without a second lookup.
+// V1TTL and V2 a value is followed by its expiry and flags (see sealValue), so that it expires without a second lookup. What has
+// expired is hidden, not collected.
 type storage struct {
 	db      *pebble.DB
 	lock    *pebble.Lock // of the data directory; nil in memory

@@ -42,9 +42,10 @@ func (s *store) meta() *metapb.Store {
 // unary serves one command that came as a call of its own.
 func unary[Q, R any](ctx context.Context, s *store, cmd command, req *Q, serve func(*call, *Q, *R)) (*R, error) {
 	s.stats.unary[cmd].Add(1)
-	f := s.trouble.Load().strike(time.Now())
-	if f.delay > 0 {
-		if err := pause(ctx, f.delay); err != nil {
+	var f fault
+	if d := s.trouble.Load(); d != nil {
+		f = d.strike()
+		if err := s.hold(ctx, time.Now().Add(f.delay)); err != nil {
 			return nil, status.FromContextError(err).Err()
 		}
 	}

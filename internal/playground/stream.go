@@ -3,7 +3,6 @@
 package playground
 
 import (
-	"context"
 	"io"
 	"sync"
 	"time"
@@ -56,7 +55,7 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		x = newExchange()
 		detached.Go(func() {
 			defer owned.free()
-			if pause(stream.Context(), time.Until(later.due)) == nil {
+			if s.hold(stream.Context(), later.due) == nil {
 				// An error here is the stream's own end, which RecvMsg reports.
 				_ = s.serve(owned, later.slots, later.faults, reply)
 			}
@@ -98,12 +97,13 @@ func (p *share) add(s *slot, f fault) {
 func (s *store) divide(d *trouble, x *exchange) (now, later share) {
 	arrived := time.Now()
 	later.due = arrived
+	stalled := d.stalled(arrived)
 	for _, slot := range x.slots[:x.used] {
-		f := d.strike(arrived)
+		f := d.strike()
 		if empty := slot.other.GetEmpty(); slot.cmd == cmdEmpty && empty != nil {
 			f.delay += time.Duration(min(empty.DelayTime, maxEmptyDelay)) * time.Millisecond
 		}
-		if f.delay == 0 && !slot.cmd.heavy() {
+		if f.delay == 0 && !stalled && !slot.cmd.heavy() {
 			now.add(slot, f)
 			continue
 		}
@@ -125,19 +125,4 @@ func (x *exchange) anyHeavy() bool {
 		}
 	}
 	return false
-}
-
-// pause waits for d, or until the context ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -3,6 +3,7 @@
 package playground
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -15,24 +16,25 @@ type trouble struct {
 	busyShare    float64 // a share is answered with ServerIsBusy
 	errorShare   float64 // a share is answered with an error that is not a region error
 	errorText    string
+
+	replaced chan struct{} // closed when something else is true
 }
 
-// fault is what trouble does to one command.
+// fault is what trouble does to one command, besides a stall.
 type fault struct {
 	delay time.Duration
 	busy  bool
 	text  string
 }
 
-// strike decides the fate of a command that arrives now.
-func (d *trouble) strike(now time.Time) fault {
+// strike decides the fate of a command that arrives now, a stall apart.
+func (d *trouble) strike() fault {
 	var f fault
 	if d == nil {
 		return f
 	}
-	f.delay = max(0, d.stalledUntil.Sub(now))
 	if chance(d.slowShare) {
-		f.delay += d.slowBy
+		f.delay = d.slowBy
 	}
 	f.busy = chance(d.busyShare)
 	if chance(d.errorShare) {
@@ -41,11 +43,14 @@ func (d *trouble) strike(now time.Time) fault {
 	return f
 }
 
+// stalled tells whether commands wait for the end of a stall.
+func (d *trouble) stalled(now time.Time) bool { return d != nil && d.stalledUntil.After(now) }
+
 func chance(share float64) bool { return share > 0 && rand.Float64() < share }
 
 // over tells that nothing is left of it.
 func (d *trouble) over(now time.Time) bool {
-	return !d.stalledUntil.After(now) && d.slowShare == 0 && d.busyShare == 0 && d.errorShare == 0
+	return !d.stalled(now) && d.slowShare == 0 && d.busyShare == 0 && d.errorShare == 0
 }
 
 // disturb changes what goes wrong on a store.
@@ -57,12 +62,40 @@ func (s *store) disturb(change func(*trouble)) {
 			next = *old
 		}
 		change(&next)
+		next.replaced = make(chan struct{})
 		set := &next
 		if next.over(time.Now()) {
 			set = nil
 		}
 		if s.trouble.CompareAndSwap(old, set) {
+			if old != nil {
+				close(old.replaced)
+			}
 			return
+		}
+	}
+}
+
+// hold waits until due, and on until no stall is left; the end of a stall before its time ends the wait.
+func (s *store) hold(ctx context.Context, due time.Time) error {
+	for {
+		until, replaced := due, (<-chan struct{})(nil)
+		if d := s.trouble.Load(); d != nil && d.stalledUntil.After(due) {
+			until, replaced = d.stalledUntil, d.replaced
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return ctx.Err()
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-replaced:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 }

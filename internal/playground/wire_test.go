@@ -107,6 +107,16 @@ func TestStalledAndSlowStore(t *testing.T) {
 		t.Errorf("a stalled store answered after %v", time.Since(begin))
 	}
 
+	if err := c.StallStore(leader, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	send([]uint64{2}, get(ctx, "a"))
+	eventually(t, "the command has arrived", func() bool { return c.State().Stores[leader-1].Messages == 2 })
+	if err := c.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	receive() // or the test hangs: the end of a stall releases what it held
+
 	if err := c.SlowStore(leader, 100*time.Millisecond, 0.5); err != nil {
 		t.Fatal(err)
 	}
