@@ -33,6 +33,9 @@ func (c *checker) require(ok bool, name, format string, args ...any) {
 
 // finish fills in what follows from other properties and checks combinations.
 func (s *Spec) finish(written map[string]Pair) []error {
+	if s.Verify != No {
+		s.Phase = Verify
+	}
 	c := &checker{spec: s, written: written}
 	c.records()
 	c.length()
@@ -58,7 +61,7 @@ func (c *checker) records() {
 
 func (c *checker) length() {
 	s := c.spec
-	if s.Phase == Load {
+	if s.Phase != Run {
 		if s.Duration > 0 || s.Operations > 0 || s.Warmup > 0 {
 			s.Duration, s.Operations, s.Warmup = 0, 0, 0
 			c.ignored("a load ends when every record is in", "maxexecutiontime", "operationcount", "warmuptime")

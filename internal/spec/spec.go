@@ -17,17 +17,13 @@ type Phase uint8
 
 // The phases.
 const (
-	Run  Phase = iota // operations of the configured kinds
-	Load              // every record is inserted once
+	Run    Phase = iota // operations of the configured kinds
+	Load                // every record is inserted once
+	Verify              // what was loaded is read and checked
 )
 
-// String returns "run" or "load".
-func (p Phase) String() string {
-	if p == Load {
-		return "load"
-	}
-	return "run"
-}
+// String returns "run", "load" or "verify".
+func (p Phase) String() string { return [...]string{"run", "load", "verify"}[p] }
 
 // Values of the properties that offer a choice.
 const (
@@ -60,6 +56,16 @@ const (
 	ReadModifyWrite = "read-modify-write"
 	Blind           = "blind"
 	CompareAndSwap  = "compare-and-swap"
+
+	// verify
+	No     = "no"
+	ByScan = "scan"
+	ByGet  = "get"
+
+	// manifest
+	InStore   = "store"
+	InResults = "results"
+	None      = "none"
 
 	// arrival
 	Poisson = "poisson"
@@ -126,6 +132,10 @@ type Spec struct {
 	Integrity       bool   // values carry and are checked for a checksum
 	IntegrityFormat string // CRC32C or GoYCSB: how values are made checkable
 	VerifyWrites    bool   // acknowledged writes are read back after the run
+	VerifyKeys      int    // most keys per worker that are followed for that
+	Verify          string // No, ByScan or ByGet; other than No makes the Phase Verify
+	Manifest        string // InStore, InResults or None
+	Reload          bool   // load again what is there
 
 	Driver     string // RawKV or Stream
 	TiKV       TiKV
