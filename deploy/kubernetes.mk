@@ -15,6 +15,6 @@ image-tar: ## the same as an OCI archive for ARCHES, cross-compiled, without Doc
 	$(GO) run ./deploy/imagetar -image $(IMAGE) -version $(VERSION) -o $(IMAGE_TAR) $(foreach a,$(ARCHES),linux/$(a)=bin/kvbench-linux-$(a))
 
 .PHONY: e2e-kubernetes
-e2e-kubernetes: build ## everything on a cluster: KUBECONFIG=FILE [IMAGE=NAME] [LOAD_IMAGE='kind load image-archive']
+e2e-kubernetes: build $(if $(LOAD_IMAGE),image-tar) ## everything on a cluster: KUBECONFIG=FILE [IMAGE=NAME] [LOAD_IMAGE='kind load image-archive']
 	@test -n "$(KUBECONFIG)" || { echo 'usage: make e2e-kubernetes KUBECONFIG=FILE [IMAGE=NAME] [LOAD_IMAGE=COMMAND]'; exit 2; }
 	KUBECONFIG='$(KUBECONFIG)' IMAGE='$(IMAGE)' LOAD_IMAGE='$(LOAD_IMAGE)' $(GO) test -tags e2e -count 1 -timeout 30m -v ./deploy/e2e
