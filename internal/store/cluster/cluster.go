@@ -21,6 +21,7 @@ import (
 type Cluster struct {
 	info    Info
 	creds   credentials.TransportCredentials
+	cf      string
 	clients []*Client
 }
 
@@ -52,7 +53,7 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	if err := acquire(&c); err != nil {
 		return nil, err
 	}
-	cl := &Cluster{info: *info, creds: creds}
+	cl := &Cluster{info: *info, creds: creds, cf: c.ColumnFamily}
 	for range max(1, c.Clients) {
 		client, err := newClient(ctx, &c)
 		if err != nil {
@@ -108,6 +109,9 @@ func (c *Cluster) Info() Info { return c.info }
 
 // Credentials are what connections to stores are made with.
 func (c *Cluster) Credentials() credentials.TransportCredentials { return c.creds }
+
+// ColumnFamily is the one that was configured.
+func (c *Cluster) ColumnFamily() string { return c.cf }
 
 // Client returns the i-th instance, counted round.
 func (c *Cluster) Client(i int) *Client { return c.clients[i%len(c.clients)] }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"slices"
+
+	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/rawkv"
+)
+
+// maxDetours is how many detours of one lane are under way at a time; others
+// wait. There are never more of them than there are parts of calls in flight.
+const maxDetours = 128
+
+// detour is a part's way through rawkv.
+type detour struct {
+	part   *part
+	call   store.Call
+	thread *rawkv.Thread // nil: it waits for one
+}
+
+// detours is the pool of goroutines for detours.
+type detours struct {
+	client *cluster.Client
+	clk    clock.Clock
+	inbox  *store.Inbox[event]
+	limit  int
+
+	threads []*rawkv.Thread
+	byIndex []*detour // what each thread does
+	free    []*rawkv.Thread
+	waiting []*detour
+}
+
+// detour sends a part through rawkv.
+func (s *session) detour(p *part, cause Cause) {
+	f := p.flight
+	s.counts.detours[cause].Add(1)
+	if p.link != nil && cause == NoAnswer {
+		p.link.stray++
+	}
+	s.attempts.Remove(p.slot)
+	s.renew(p)
+	c := f.call
+	d := &detour{part: p}
+	d.call = store.Call{Verb: c.Verb, TTL: c.TTL, Start: c.Start}
+	switch c.Verb {
+	case store.Scan:
+		d.call.Keys, d.call.EndKey = c.Keys, c.EndKey
+		d.call.Limit, d.call.Reverse, d.call.KeyOnly = c.Limit-len(c.FoundKeys), c.Reverse, c.KeyOnly
+		if p.command == cmdRawScan {
+			d.call.Keys = [][]byte{slices.Clone(f.scanFrom)}
+		}
+	case store.CompareAndSwap:
+		d.call.Keys, d.call.Values, d.call.Previous, d.call.MustNotExist = c.Keys, c.Values, c.Previous, c.MustNotExist
+	default:
+		for _, i := range p.keys {
+			d.call.Keys = append(d.call.Keys, c.Keys[i])
+			if c.Verb == store.Put {
+				d.call.Values = append(d.call.Values, c.Values[i])
+			}
+		}
+	}
+	p.detour = d
+	s.detours.start(d)
+}
+
+func (ds *detours) start(d *detour) {
+	if len(ds.free) == 0 && len(ds.threads) < ds.limit {
+		t := rawkv.NewThread(len(ds.threads), ds.client, ds.clk, func(t *rawkv.Thread) {
+			ds.inbox.Put(event{kind: detourDone, thread: t})
+		})
+		ds.threads = append(ds.threads, t)
+		ds.byIndex = append(ds.byIndex, nil)
+		ds.free = append(ds.free, t)
+	}
+	n := len(ds.free)
+	if n == 0 {
+		ds.waiting = append(ds.waiting, d)
+		return
+	}
+	d.thread, ds.free = ds.free[n-1], ds.free[:n-1]
+	ds.byIndex[d.thread.Index] = d
+	d.thread.Start(&d.call)
+}
+
+// returned takes the detour that a thread has come back from, and lets the next one start.
+func (ds *detours) returned(t *rawkv.Thread) *detour {
+	d := ds.byIndex[t.Index]
+	ds.byIndex[t.Index] = nil
+	ds.free = append(ds.free, t)
+	if len(ds.waiting) > 0 {
+		next := ds.waiting[0]
+		ds.waiting = slices.Delete(ds.waiting, 0, 1)
+		ds.start(next)
+	}
+	return d
+}
+
+// cancel gives a detour up. True: it will return soon; false: it had not started, and never will.
+func (ds *detours) cancel(d *detour, why store.Class) bool {
+	if d.thread != nil {
+		d.thread.GiveUp(why)
+		return true
+	}
+	if i := slices.Index(ds.waiting, d); i >= 0 {
+		ds.waiting = slices.Delete(ds.waiting, i, i+1)
+	}
+	return false
+}
+
+func (ds *detours) close() {
+	for _, t := range ds.threads {
+		t.Stop()
+	}
+}
+
+// returned joins what a detour brought back with the rest of its call.
+func (s *session) returned(t *rawkv.Thread) {
+	found := t.Finish(s.config.Timeout)
+	d := s.detours.returned(t)
+	p, c := d.part, d.part.flight.call
+	c.RPCs += found.RPCs
+	p.flight.ended(found.End)
+	if found.Class != store.OK {
+		p.flight.fail(found.Class, found.Err)
+	}
+	switch {
+	case found.Class != store.OK:
+	case c.Verb == store.Get:
+		for i, at := range p.keys {
+			c.Found[at] = found.Found[i]
+		}
+	case c.Verb == store.Scan:
+		c.FoundKeys = append(c.FoundKeys, found.FoundKeys...)
+		c.Found = append(c.Found, found.Found...)
+	case c.Verb == store.CompareAndSwap:
+		c.Found, c.Swapped = append(c.Found, found.Found...), found.Swapped
+	}
+	p.link = nil
+	s.finish(p)
+}

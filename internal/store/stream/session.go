@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/tikv/client-go/v2/rawkv"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/cluster"
+)
+
+const (
+	// Batches are cut as client-go cuts them, so that RPCs compare.
+	maxKeys     = 512
+	maxPutBytes = 16 << 10
+
+	// A part's number is in the low bits of its id, so that an answer finds it
+	// without a search; the bits above make each id new.
+	slotBits = 20
+	slotMask = 1<<slotBits - 1
+
+	attemptTime = 30 * time.Second // how long to wait for one answer, as client-go does
+)
+
+// session implements [store.Session]. All of it belongs to the lane, except the inbox.
+type session struct {
+	config Config
+	clk    clock.Clock
+	creds  credentials.TransportCredentials
+	dialect
+	inbox  *store.Inbox[event]
+	counts *counters
+
+	routes  routes
+	targets map[uint64]*target // by store
+	detours detours
+
+	flights     []*flight // by index; nil is free
+	freeFlights []int
+	parts       []*part // by slot
+	freeParts   []*part
+	nextID      uint64
+	turn        uint64           // counts batches, for route.turn
+	deadlines   *store.Deadlines // of flights
+	attempts    *store.Deadlines // of parts that were sent, where a call may take longer than one attempt
+	maxWaiting  int              // commands that may wait for a store, or be lost in a stream
+
+	answers responses // in the message at hand
+	answer  answer
+	ready   []*store.Call // completed since the last Wait
+	done    []*store.Call // what the last Wait returned
+	errLate error
+
+	ctx    context.Context // of the links
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func newSession(client *cluster.Client, creds credentials.TransportCredentials, cf string, c Config, threads int, clk clock.Clock, counts *counters) *session {
+	s := &session{
+		config: c, clk: clk, creds: creds, counts: counts,
+		dialect:    dialect{prefix: client.Codec.EncodeKey(nil), cf: cf},
+		inbox:      store.NewInbox[event](clk),
+		routes:     routes{client: client},
+		targets:    map[uint64]*target{},
+		deadlines:  store.NewDeadlines(c.Timeout),
+		attempts:   store.NewDeadlines(0),
+		maxWaiting: 4*threads + 1024,
+		errLate:    fmt.Errorf("no answer within %v", c.Timeout),
+	}
+	if c.Timeout == 0 || c.Timeout > attemptTime {
+		s.attempts = store.NewDeadlines(attemptTime)
+	}
+	_, s.dialect.end = client.Codec.EncodeRange(nil, nil)
+	s.detours = detours{client: client, clk: clk, inbox: s.inbox, limit: min(threads, maxDetours)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Submit implements [store.Session].
+func (s *session) Submit(c *store.Call) {
+	f, ok := c.Slot.(*flight)
+	if !ok {
+		f = new(flight)
+	}
+	f.begin(c)
+	f.index = s.freeIndex()
+	s.flights[f.index] = f
+	s.deadlines.Add(f.index, c.Start)
+	switch {
+	case c.Verb == store.CompareAndSwap, c.Verb == store.Scan && (c.Reverse || c.Limit > rawkv.MaxRawKVScanLimit):
+		s.detour(s.newPart(f, 0), Unsupported)
+	case c.Verb == store.Scan:
+		f.scanFrom = append(f.scanFrom[:0], c.Keys[0]...)
+		if c.Limit <= 0 || len(c.EndKey) > 0 && bytes.Compare(c.Keys[0], c.EndKey) >= 0 {
+			s.complete(f)
+			return
+		}
+		s.dispatch(s.newPart(f, cmdRawScan), c.Keys[0])
+	case len(c.Keys) == 1:
+		p := s.newPart(f, single(c.Verb))
+		p.keys = append(p.keys, 0)
+		s.dispatch(p, c.Keys[0])
+	default:
+		s.submitBatch(f)
+	}
+}
+
+func (s *session) freeIndex() int {
+	if n := len(s.freeFlights); n > 0 {
+		i := s.freeFlights[n-1]
+		s.freeFlights = s.freeFlights[:n-1]
+		return i
+	}
+	s.flights = append(s.flights, nil)
+	return len(s.flights) - 1
+}
+
+func single(v store.Verb) protowire.Number {
+	return [...]protowire.Number{store.Get: cmdRawGet, store.Put: cmdRawPut, store.Delete: cmdRawDelete}[v]
+}
+
+func batch(v store.Verb) protowire.Number {
+	return [...]protowire.Number{store.Get: cmdRawBatchGet, store.Put: cmdRawBatchPut, store.Delete: cmdRawBatchDelete}[v]
+}
+
+// submitBatch deals a call's keys to parts, one for each region.
+func (s *session) submitBatch(f *flight) {
+	s.turn++
+	var lost *part // has the keys whose region is not known
+	for i, key := range f.call.Keys {
+		r := s.routes.find(key, s.target)
+		if r == nil {
+			if lost == nil {
+				lost = s.newPart(f, batch(f.call.Verb))
+			}
+			lost.keys = append(lost.keys, int32(i))
+			continue
+		}
+		if r.turn != s.turn || r.part.full() {
+			r.turn, r.part = s.turn, s.newPart(f, batch(f.call.Verb))
+			r.part.route = r
+		}
+		r.part.keys = append(r.part.keys, int32(i))
+		if f.call.Verb == store.Put {
+			r.part.size += len(key) + len(f.call.Values[i])
+		}
+	}
+	if lost != nil {
+		s.detour(lost, UnknownRegion)
+	}
+	for _, p := range f.parts {
+		if p.route != nil {
+			s.enqueue(p)
+		}
+	}
+}
+
+func (p *part) full() bool { return len(p.keys) >= maxKeys || p.size >= maxPutBytes }
+
+func (s *session) newPart(f *flight, command protowire.Number) *part {
+	var p *part
+	if n := len(s.freeParts); n > 0 {
+		p = s.freeParts[n-1]
+		s.freeParts = s.freeParts[:n-1]
+	} else {
+		p = &part{slot: len(s.parts)}
+		s.parts = append(s.parts, p)
+	}
+	p.flight, p.command, p.keys, p.size = f, command, p.keys[:0], 0
+	f.parts = append(f.parts, p)
+	return p
+}
+
+// dispatch sends a part to where key is.
+func (s *session) dispatch(p *part, key []byte) {
+	if p.route = s.routes.find(key, s.target); p.route == nil {
+		s.detour(p, UnknownRegion)
+		return
+	}
+	s.enqueue(p)
+}
+
+// enqueue puts a part into the next message to its route's store.
+func (s *session) enqueue(p *part) {
+	t := p.route.target
+	if !t.reachable() || t.waiting >= s.maxWaiting || p.slot > slotMask {
+		s.routes.forget(p.route) // its region may have found another leader
+		s.detour(p, NoStream)
+		return
+	}
+	s.renew(p)
+	t.add(p, &s.dialect, s.config.MaxBatch, s.clk.Now())
+}
+
+// renew gives p a new id, so that answers to the old one do not find it.
+func (s *session) renew(p *part) {
+	s.nextID++
+	p.id = s.nextID<<slotBits | uint64(p.slot)
+	p.link = nil
+}
+
+// target returns the target for a store, which is made the first time. When the store has another address, it is made anew.
+func (s *session) target(id uint64, address string) *target {
+	t := s.targets[id]
+	if t != nil && t.address == address {
+		return t
+	}
+	if t != nil {
+		s.abandon(t)
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	t = &target{id: id, address: address, ctx: ctx, close: cancel, count: s.counts.store(address)}
+	s.targets[id] = t
+	for range s.config.Streams {
+		l := &link{target: t, out: make(chan outgoing, room)}
+		conn, err := dial(address, s.creds)
+		if err != nil { // an address that cannot be one
+			l.state = down
+		} else {
+			l.start(ctx, conn, s.clk, s.inbox, &s.wg)
+		}
+		t.links = append(t.links, l)
+	}
+	return t
+}
+
+// Wait implements [store.Session].
+func (s *session) Wait(until time.Duration) []*store.Call {
+	for {
+		next := s.flush(until)
+		if len(s.ready) > 0 {
+			next = math.MinInt64
+		}
+		events, woken := s.inbox.Wait(next)
+		for i := range events {
+			s.handle(&events[i])
+		}
+		expired := s.expire()
+		if len(s.ready) > 0 || woken || len(events) == 0 && !expired && next >= until {
+			s.done, s.ready = s.ready, s.done[:0]
+			return s.done
+		}
+	}
+}
+
+// flush sends the messages whose time has come, and returns the next moment at
+// which there is something to do: at most until.
+func (s *session) flush(until time.Duration) time.Duration {
+	next := min(until, s.deadlines.Next(), s.attempts.Next())
+	for _, t := range s.targets {
+		for len(t.queue) > 0 {
+			if s.config.Linger > 0 && len(t.queue) == 1 && len(t.queue[0].ids) < s.config.MaxBatch {
+				if due := t.since + s.config.Linger; due > s.clk.Now() {
+					next = min(next, due)
+					break
+				}
+			}
+			l, wait := t.sendable()
+			if l == nil {
+				if !wait {
+					s.refuse(t)
+				}
+				break
+			}
+			s.send(t, l)
+		}
+	}
+	return next
+}
+
+// send sends a target's first message by l.
+func (s *session) send(t *target, l *link) {
+	if s.attempts.Next() != store.Forever || s.config.Timeout == 0 || s.config.Timeout > attemptTime {
+		now := s.clk.Now()
+		for i, p := range t.queue[0].parts {
+			if p.id == t.queue[0].ids[i] {
+				s.attempts.Add(p.slot, now)
+			}
+		}
+	}
+	t.send(l)
+	if l.stray > s.maxWaiting {
+		s.give(l) // it answers too little
+	}
+}
+
+// refuse sends what waits for a store that cannot be reached on detours.
+func (s *session) refuse(t *target) {
+	for len(t.queue) > 0 {
+		m := t.queue[0]
+		for i, p := range m.parts {
+			if p.id == m.ids[i] {
+				s.routes.forget(p.route)
+				s.detour(p, NoStream)
+			}
+		}
+		buffers.Put(m.buffer)
+		t.pop()
+	}
+}
+
+// give gives a stream up.
+func (s *session) give(l *link) {
+	if l.state == up {
+		l.cancel()
+		s.lose(l, broken)
+	}
+}
+
+// lose sends all that waits for an answer by l on detours.
+func (s *session) lose(l *link, state linkState) {
+	l.state, l.grpc, l.sent, l.stray = state, nil, 0, 0
+	l.target.count.breaks.Add(1)
+	for _, p := range s.parts {
+		if p.link == l {
+			s.detour(p, BrokenStream)
+		}
+	}
+}
+
+// abandon closes a target.
+func (s *session) abandon(t *target) {
+	t.close()
+	for _, l := range t.links {
+		if l.state == up {
+			s.lose(l, broken)
+		}
+		l.state = down
+	}
+	s.refuse(t)
+	s.routes.forgetTarget(t)
+}
+
+// expire gives up what has waited too long, and tells whether there was anything.
+func (s *session) expire() bool {
+	if s.deadlines.Next() == store.Forever && s.attempts.Next() == store.Forever {
+		return false
+	}
+	now, any := s.clk.Now(), false
+	for i := s.deadlines.Expired(now); i >= 0; i = s.deadlines.Expired(now) {
+		s.giveUp(s.flights[i], store.Timeout, s.errLate, now)
+		any = true
+	}
+	for i := s.attempts.Expired(now); i >= 0; i = s.attempts.Expired(now) {
+		s.detour(s.parts[i], NoAnswer)
+		any = true
+	}
+	return any
+}
+
+var errCancelled = fmt.Errorf("given up before the answer came: %w", context.Canceled)
+
+// giveUp ends a flight, except for those of its parts that are on a detour,
+// which must come back since they read the call's keys.
+func (s *session) giveUp(f *flight, why store.Class, err error, now time.Duration) {
+	if f.gaveUp != store.OK {
+		return
+	}
+	f.gaveUp = why
+	f.fail(why, err)
+	f.ended(now)
+	for i := len(f.parts) - 1; i >= 0; i-- {
+		p := f.parts[i]
+		if p.detour != nil && s.detours.cancel(p.detour, why) {
+			continue
+		}
+		s.finish(p)
+	}
+}
+
+// Wake implements [store.Session].
+func (s *session) Wake() { s.inbox.Wake() }
+
+// Cancel implements [store.Session].
+func (s *session) Cancel() {
+	now := s.clk.Now()
+	for _, f := range s.flights {
+		if f != nil {
+			s.giveUp(f, store.Cancelled, errCancelled, now)
+		}
+	}
+}
+
+// Close implements [store.Session].
+func (s *session) Close() error {
+	s.cancel()
+	s.wg.Wait()
+	s.detours.close()
+	events, _ := s.inbox.Wait(math.MinInt64)
+	for i := range events {
+		if events[i].kind == received {
+			events[i].data.Free()
+		}
+	}
+	return s.inbox.Close()
+}

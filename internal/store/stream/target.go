@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"context"
+	"time"
+)
+
+// target is a store as one lane sees it: its links, and the messages that wait for one.
+type target struct {
+	id      uint64
+	address string
+	links   []*link
+	turn    int // of the links
+	count   *storeCounters
+	ctx     context.Context // of the links
+	close   func()          // ends it
+
+	queue   []*parcel     // messages that are full, or found no link; the last one is being filled
+	waiting int           // commands in them
+	idle    []*parcel     // whose memory can be used again
+	since   time.Duration // when the first command was put in
+}
+
+// parcel is a message with the parts that are in it: parts[i] has the id
+// message.ids[i], unless it was given up since.
+type parcel struct {
+	buffer *[]byte // the memory of message.commands
+	message
+	parts []*part
+}
+
+// maxBytes is the size at which a message is full, whatever it holds.
+const maxBytes = 512 << 10
+
+// add puts a command into a message.
+func (t *target) add(p *part, d *dialect, maxBatch int, now time.Duration) {
+	var m *parcel
+	if n := len(t.queue); n > 0 {
+		m = t.queue[n-1]
+	}
+	if m == nil || len(m.ids) >= maxBatch || len(m.commands) >= maxBytes {
+		m = t.parcel()
+		t.queue = append(t.queue, m)
+	}
+	if t.waiting == 0 {
+		t.since = now
+	}
+	m.add(p.id, p, d)
+	m.parts = append(m.parts, p)
+	t.waiting++
+}
+
+func (t *target) parcel() *parcel {
+	var m *parcel
+	if n := len(t.idle); n > 0 {
+		m = t.idle[n-1]
+		t.idle = t.idle[:n-1]
+	} else {
+		m = new(parcel)
+	}
+	m.buffer = buffers.Get(0)
+	m.commands = *m.buffer
+	return m
+}
+
+// sendable returns a link that is up and has room, and tells whether to wait for one.
+func (t *target) sendable() (l *link, wait bool) {
+	for range t.links {
+		t.turn = (t.turn + 1) % len(t.links)
+		l := t.links[t.turn]
+		switch {
+		case l.state == connecting:
+			wait = true
+		case l.state == up && len(l.out) < cap(l.out):
+			return l, true
+		case l.state == up:
+			l.starved.Store(true)
+			if len(l.out) < cap(l.out) { // meanwhile
+				return l, true
+			}
+			wait = true
+		}
+	}
+	return nil, wait
+}
+
+// open tells whether the target has not been closed.
+func (t *target) open() bool { return t.ctx.Err() == nil }
+
+// reachable tells whether a command may be put in: it will be sent, or refused, in a moment.
+func (t *target) reachable() bool {
+	for _, l := range t.links {
+		if l.state == up || l.state == connecting {
+			return true
+		}
+	}
+	return false
+}
+
+// send hands the first message to l.
+func (t *target) send(l *link) {
+	m := t.queue[0]
+	for i, p := range m.parts {
+		if p.id == m.ids[i] {
+			p.link = l
+		} else {
+			l.stray++
+		}
+	}
+	n := len(m.ids)
+	l.sent += n
+	t.count.sent(n)
+	*m.buffer = m.finish()
+	l.out <- outgoing{l.grpc, m.buffer}
+	t.pop()
+}
+
+// pop takes the first message out of the queue.
+func (t *target) pop() {
+	m := t.queue[0]
+	t.queue = append(t.queue[:0], t.queue[1:]...)
+	t.waiting -= len(m.ids)
+	clear(m.parts)
+	*m = parcel{message: message{ids: m.ids[:0]}, parts: m.parts[:0]}
+	t.idle = append(t.idle, m)
+}
