@@ -138,10 +138,11 @@ func (c *Cluster) restore(m *manifest) error {
 		r.leader = r.peerOn(kept.LeaderStore)
 		all = append(all, r)
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("data directory %q: no region in the manifest", c.opts.DataDir)
+	kept := (&routes{byID: map[uint64]*region{}}).with(all)
+	if err := kept.check(c.opts.Stores); err != nil {
+		return fmt.Errorf("data directory %q: broken manifest: %w", c.opts.DataDir, err)
 	}
-	return c.topology.publish((&routes{byID: map[uint64]*region{}}).with(all))
+	return c.topology.publish(kept)
 }
 
 // save keeps the regions when there is a data directory.

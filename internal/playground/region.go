@@ -52,6 +52,27 @@ func (t *routes) index(key []byte) int {
 
 func (t *routes) find(key []byte) *region { return t.ordered[t.index(key)] }
 
+// check reports whether the regions cover every key once, with peers on stores that exist.
+func (t *routes) check(stores int) error {
+	var border []byte
+	for i, r := range t.ordered {
+		last := i == len(t.ordered)-1
+		if !bytes.Equal(r.start, border) || len(r.end) == 0 != last || !last && bytes.Compare(r.start, r.end) >= 0 {
+			return fmt.Errorf("region %d [%q, %q) does not begin at %q, where the one before ends", r.id(), r.start, r.end, border)
+		}
+		for _, p := range r.meta.Peers {
+			if p.GetStoreId() < 1 || p.GetStoreId() > uint64(stores) {
+				return fmt.Errorf("region %d has a peer on store %d, which does not exist", r.id(), p.GetStoreId())
+			}
+		}
+		border = r.end
+	}
+	if len(t.ordered) == 0 {
+		return errors.New("there is no region")
+	}
+	return nil
+}
+
 // with returns the routes after some regions have been replaced or added (by id) and others removed.
 func (t *routes) with(changed []*region, removed ...uint64) *routes {
 	next := &routes{byID: maps.Clone(t.byID)}

@@ -82,19 +82,19 @@ func (s *store) serve(x *exchange, slots []*slot, faults []fault, reply func(*ex
 	return reply(x)
 }
 
-// share is a part of a message: commands, what happens to each, and when.
-type share struct {
+// portion is a part of a message: commands, what happens to each, and when.
+type portion struct {
 	slots  []*slot
 	faults []fault
 	due    time.Time
 }
 
-func (p *share) add(s *slot, f fault) {
+func (p *portion) add(s *slot, f fault) {
 	p.slots, p.faults = append(p.slots, s), append(p.faults, f)
 }
 
 // divide separates the commands of a message that are served at once from those that are delayed or heavy.
-func (s *store) divide(d *trouble, x *exchange) (now, later share) {
+func (s *store) divide(d *trouble, x *exchange) (now, later portion) {
 	arrived := time.Now()
 	later.due = arrived
 	stalled := d.stalled(arrived)
