@@ -40,7 +40,7 @@ const (
 )
 
 func (t *text) paint(colour, s string) string {
-	if !t.colour {
+	if !t.colour || colour == "" {
 		return s
 	}
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
@@ -153,8 +153,9 @@ func (t *text) latencies(r *Report) {
 }
 
 // table writes rows in columns, of which the first so many, and the one numbered
-// by text, are aligned to the left.
-func (t *text) table(rows [][]string, left, text int) {
+// by text, are aligned to the left. The first row is the header; the rows have the
+// colours given, as far as there are any.
+func (t *text) table(rows [][]string, left, text int, colours ...string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -175,7 +176,10 @@ func (t *text) table(rows [][]string, left, text int) {
 			}
 		}
 		line = strings.TrimRight(line, " ")
-		if n == 0 {
+		switch {
+		case n < len(colours):
+			line = t.paint(colours[n], line)
+		case n == 0:
 			line = t.paint(bold, line)
 		}
 		t.line("%s", line)

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// Comparison is what changed from run A to run B.
+type Comparison struct {
+	Version     int      `json:"version"`
+	A           string   `json:"a"` // run ids
+	B           string   `json:"b"`
+	Differences []string `json:"differences"` // properties and fleet that differ
+	Deltas      []Delta  `json:"deltas"`
+	Notes       []string `json:"notes"`
+}
+
+// Delta is one metric of both runs.
+type Delta struct {
+	Kind   string  `json:"kind"`
+	Metric string  `json:"metric"` // "ops_per_s", "service_us_p99", …
+	A      float64 `json:"a"`
+	B      float64 `json:"b"`
+	Change float64 `json:"change"` // B/A - 1
+	// Noise is the half width of the 99 % confidence interval of Change, as far as
+	// it shows in how each run varied within itself; absent if they were too short to tell.
+	Noise  *float64 `json:"noise,omitempty"`
+	Judged Judged   `json:"judged"`
+}
+
+// Judged says what to think of a change.
+type Judged string
+
+// The judgements.
+const (
+	Better  Judged = "better"
+	Worse   Judged = "worse"
+	Noise   Judged = "within noise"
+	Unknown Judged = "unknown" // too short to tell
+)
+
+// minBlocks is below which number of blocks a run is too short to judge its noise.
+const minBlocks = 5
+
+// Compare says what changed from a to b. Rates are compared by Welch's t-test over the means of
+// blocks of the window, which are long enough to be nearly independent; percentiles
+// by bootstrap, which draws whole blocks of histograms and merges them.
+func Compare(a, b *Run) *Comparison {
+	ra, rb := a.Report(), b.Report()
+	c := &Comparison{
+		Version: DocumentVersion, A: ra.RunID, B: rb.RunID, Deltas: []Delta{},
+		Differences: differences(ra, rb),
+		Notes:       []string{"Noise is judged from how much each run varied within itself. How much runs of the same thing differ from each other it cannot tell: repeat them."},
+	}
+	for _, r := range []*Report{ra, rb} {
+		if r.Verdict.Code != CodeValid {
+			c.Notes = append(c.Notes, fmt.Sprintf("Run %s is not a valid result: %s.", r.RunID, r.Verdict.Text))
+		}
+	}
+	if min(len(a.blocks.all), len(b.blocks.all)) < minBlocks {
+		c.Notes = append(c.Notes, fmt.Sprintf("Too short to judge noise: both runs need at least %d s of window.", minBlocks))
+	}
+	for k := range workload.Kinds + 1 {
+		name := total
+		if k < workload.Kinds {
+			name = workload.Kind(k).String()
+		}
+		va, vb := a.blocks.operations(k), b.blocks.operations(k)
+		rateA, rateB := a.answeredRate(k), b.answeredRate(k)
+		if rateA == 0 || rateB == 0 {
+			continue
+		}
+		c.add(Delta{Kind: name, Metric: "ops_per_s", A: rateA, B: rateB}, meanError(va), meanError(vb), len(va), len(vb), true)
+		for _, q := range []struct {
+			name  string
+			of    func(*block) *hdrhistogram.PackedHistogram
+			whole func(*row) *hdrhistogram.Histogram
+		}{
+			{"service_us_", func(b *block) *hdrhistogram.PackedHistogram { return b.service[k] }, func(r *row) *hdrhistogram.Histogram { return r.service }},
+			{"response_us_", func(b *block) *hdrhistogram.PackedHistogram { return b.response[k] }, func(r *row) *hdrhistogram.Histogram { return r.response }},
+		} {
+			la := measure.LatencyOf(q.whole(a.answeredRow(k)))
+			lb := measure.LatencyOf(q.whole(b.answeredRow(k)))
+			if la == nil || lb == nil {
+				continue
+			}
+			ea, eb := a.blocks.bootstrap(q.of), b.blocks.bootstrap(q.of)
+			for i, m := range metrics {
+				if m.name == "max" { // one sample: nothing can be said of its noise
+					continue
+				}
+				c.add(Delta{Kind: name, Metric: q.name + m.name, A: m.of(la), B: m.of(lb)}, ea[i], eb[i], len(a.blocks.all), len(b.blocks.all), false)
+			}
+		}
+	}
+	return c
+}
+
+// answeredRow sums up what was answered of a kind, or of all.
+func (r *Run) answeredRow(kind int) *row {
+	sum := r.fleet.sum(func(row measure.Row) bool {
+		return answered(row) && (kind == allKinds || int(row.Kind()) == kind)
+	})
+	return &sum
+}
+
+func (r *Run) answeredRate(kind int) float64 {
+	if s := r.window.seconds(); s > 0 {
+		return r.answeredRow(kind).rate.operations / s
+	}
+	return 0
+}
+
+// add judges a change by the standard errors of both values, from so many blocks.
+func (c *Comparison) add(d Delta, errA, errB float64, na, nb int, moreIsBetter bool) {
+	d.Judged = Unknown
+	if d.A > 0 {
+		d.Change = d.B/d.A - 1
+	}
+	if min(na, nb) >= minBlocks && d.A > 0 {
+		va, vb := errA*errA, errB*errB
+		freedom := math.Inf(1)
+		if va+vb > 0 { // Welch-Satterthwaite
+			freedom = (va + vb) * (va + vb) / (va*va/float64(na-1) + vb*vb/float64(nb-1))
+		}
+		noise := studentT(0.995, freedom) * math.Sqrt(va+vb) / d.A
+		d.Noise = &noise
+		// A histogram tells values apart by 0.1 % at best, a schedule rates by a slot.
+		switch precise := math.Abs(d.Change) > max(noise, 0.002); {
+		case !precise:
+			d.Judged = Noise
+		case (d.Change > 0) == moreIsBetter:
+			d.Judged = Better
+		default:
+			d.Judged = Worse
+		}
+	}
+	c.Deltas = append(c.Deltas, d)
+}
+
+// operations returns the rate of a kind in every block.
+func (b *blocks) operations(kind int) []float64 {
+	rates := make([]float64, len(b.all))
+	for i := range b.all {
+		rates[i] = b.all[i].operations[kind] / b.width.Seconds()
+	}
+	return rates
+}
+
+// meanError returns the standard error of the mean of values.
+func meanError(v []float64) float64 {
+	if len(v) < 2 {
+		return 0
+	}
+	mean := 0.0
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	sum := 0.0
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	return math.Sqrt(sum / float64(len(v)-1) / float64(len(v)))
+}
+
+// draws is how many samples the bootstrap draws: enough for a standard error to about 5 %.
+const draws = 200
+
+// bootstrap returns the standard errors of the metrics of a latency.
+func (b *blocks) bootstrap(of func(*block) *hdrhistogram.PackedHistogram) []float64 {
+	errs := make([]float64, len(metrics))
+	n := len(b.all)
+	if n < minBlocks {
+		return errs
+	}
+	random := rand.New(rand.NewPCG(1, uint64(n))) // the same comparison gives the same answer
+	drawn := make([][]float64, len(metrics))
+	merged := measure.NewHDR()
+	for range draws {
+		merged.Reset()
+		for range n {
+			if h := of(&b.all[random.IntN(n)]); h != nil {
+				h.MergeInto(merged)
+			}
+		}
+		if l := measure.LatencyOf(merged); l != nil {
+			for i, m := range metrics {
+				drawn[i] = append(drawn[i], m.of(l))
+			}
+		}
+	}
+	for i, v := range drawn {
+		// The spread of the drawn values is itself the standard error.
+		errs[i] = meanError(v) * math.Sqrt(float64(len(v)))
+	}
+	return errs
+}
+
+// studentT returns the quantile p of Student's t distribution with f degrees of
+// freedom, by the expansion in Abramowitz and Stegun, 26.7.5. From 4 degrees on it is good to 1 %.
+func studentT(p, f float64) float64 {
+	x := math.Sqrt2 * math.Erfinv(2*p-1)
+	x3, x5, x7 := x*x*x, x*x*x*x*x, x*x*x*x*x*x*x
+	return x +
+		(x3+x)/(4*f) +
+		(5*x5+16*x3+3*x)/(96*f*f) +
+		(3*x7+19*x5+17*x3-15*x)/(384*f*f*f)
+}
+
+// differences lists what was not the same in two runs.
+func differences(a, b *Report) []string {
+	diffs := []string{}
+	note := func(what, va, vb string) {
+		if va != vb {
+			diffs = append(diffs, fmt.Sprintf("%s: %s → %s", what, orNone(va), orNone(vb)))
+		}
+	}
+	note("workers", fmt.Sprint(a.WorkersExpected), fmt.Sprint(b.WorkersExpected))
+	noteMaps(note, "", a.Spec, b.Spec)
+	noteMaps(note, "version of ", a.Versions, b.Versions)
+	return diffs
+}
+
+func noteMaps(note func(what, a, b string), prefix string, a, b map[string]string) {
+	keys := make(map[string]bool)
+	for _, m := range []map[string]string{a, b} {
+		for k := range m {
+			keys[k] = true
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		note(prefix+k, a[k], b[k])
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// title shows a metric's name: "service p99.9" for "service_us_p99_9".
+func title(metric string) string {
+	if metric == "ops_per_s" {
+		return "rate"
+	}
+	return metricName(strings.Replace(metric, "_us_", " ", 1))
+}
+
+// Text writes the comparison for people, for terminals if colour is set.
+func (c *Comparison) Text(w io.Writer, colour bool) error {
+	t := &text{colour: colour}
+	t.line("%s", t.paint(bold, fmt.Sprintf("A  %s\nB  %s", printable(c.A), printable(c.B))))
+	for _, d := range c.Differences {
+		t.line("differs  %s", printable(d))
+	}
+	t.line("")
+	rows := [][]string{{"operation", "metric", "A", "B", "change", "noise", "judged"}}
+	colours := []string{bold}
+	for _, d := range c.Deltas {
+		show := micros
+		if d.Metric == "ops_per_s" {
+			show = rate
+		}
+		noise := ""
+		if d.Noise != nil {
+			noise = fmt.Sprintf("± %.1f %%", 100**d.Noise)
+		}
+		rows = append(rows, []string{d.Kind, title(d.Metric), show(d.A), show(d.B),
+			fmt.Sprintf("%+.1f %%", 100*d.Change), noise, string(d.Judged)})
+		colours = append(colours, map[Judged]string{Better: green, Worse: red}[d.Judged])
+	}
+	t.table(rows, 2, 6, colours...)
+	for _, n := range c.Notes {
+		t.line("%s", t.paint(yellow, "note: "+n))
+	}
+	_, err := io.WriteString(w, t.String())
+	return err
+}

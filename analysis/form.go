@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// Format is a form of a report.
+type Format string
+
+// The formats.
+const (
+	FormatText Format = "text"
+	FormatJSON Format = "json"
+	FormatCSV  Format = "csv"
+	FormatHTML Format = "html"
+)
+
+// formats are all of them.
+var formats = []Format{FormatText, FormatJSON, FormatCSV, FormatHTML}
+
+// ParseFormat returns the format of that name.
+func ParseFormat(name string) (Format, error) {
+	if f := Format(name); slices.Contains(formats, f) {
+		return f, nil
+	}
+	return "", fmt.Errorf("format %q is none of text, json, csv, html", name)
+}
+
+// LoadAll loads the runs that paths stand for: directories of runs, or
+// directories that hold such, oldest first.
+func LoadAll(paths ...string) ([]*Run, error) {
+	var runs []*Run
+	for _, path := range paths {
+		dirs, err := results.Find(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range dirs {
+			r, err := Load(dir)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+		}
+	}
+	return runs, nil
+}
+
+// Write writes the document in a format; colour is for text alone.
+func (d *Document) Write(w io.Writer, f Format, colour bool) error {
+	switch f {
+	case FormatJSON:
+		return JSON(w, d)
+	case FormatCSV:
+		return CSV(w, d)
+	case FormatHTML:
+		return HTML(w, d)
+	}
+	return Text(w, d, colour)
+}
+
+// Code is the exit code of the gravest verdict among the runs, in the order in
+// which verdicts weigh their findings.
+func (d *Document) Code() int {
+	gravity := []int{CodeValid, CodeSLO, CodeTarget, CodeDegraded, CodeInterrupted, CodeWrong}
+	worst := CodeValid
+	for _, r := range d.Runs {
+		if slices.Index(gravity, r.Verdict.Code) > slices.Index(gravity, worst) {
+			worst = r.Verdict.Code
+		}
+	}
+	return worst
+}

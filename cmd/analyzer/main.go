@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Analyzer reports on the results of kvbench runs. It is `kvbench analyze` alone,
+// without the TiKV client, so that it builds in seconds.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/kvbench/kvbench/analysis"
+)
+
+const usage = `Report on the results of kvbench runs.
+
+usage: analyzer [flags] DIR...
+
+DIR is the directory of a run, or one that holds those of several.
+
+examples:
+  go run ./cmd/analyzer results/20260314-150926-c0ffee
+  go run ./cmd/analyzer --format json results | jq '.runs[].ops_per_s'
+  go run ./cmd/analyzer --format html -o report.html results
+  go run ./cmd/analyzer --verdict results && echo valid
+
+flags:
+  --format F   text (default), json, csv or html
+  -o FILE      write to FILE instead of standard output
+  --verdict    exit with the verdict's code
+
+exit codes:
+  0    the report was made
+  2    bad arguments, or results that cannot be read
+  with --verdict also: 4 degraded, 5 target not reached, 6 wrong values,
+  7 an objective was missed, 130 interrupted
+`
+
+// codeUsage is the exit code for arguments and directories that cannot be used.
+const codeUsage = 2
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program; it returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	var (
+		flags   = flag.NewFlagSet("analyzer", flag.ContinueOnError)
+		format  = flags.String("format", string(analysis.FormatText), "")
+		file    = flags.String("o", "", "")
+		verdict = flags.Bool("verdict", false, "")
+	)
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	if err == nil && flags.NArg() == 0 {
+		err = errors.New("no directory given")
+	}
+	form, formErr := analysis.ParseFormat(*format)
+	if err = errors.Join(err, formErr); err != nil {
+		fmt.Fprintf(stderr, "analyzer: %v; see analyzer --help\n", err)
+		return codeUsage
+	}
+	runs, err := analysis.LoadAll(flags.Args()...)
+	if err != nil {
+		fmt.Fprintf(stderr, "analyzer: %v\n", err)
+		return codeUsage
+	}
+	doc := analysis.Summarize(runs...)
+	if err := write(doc, form, *file, stdout); err != nil {
+		fmt.Fprintf(stderr, "analyzer: write the report: %v\n", err)
+		return codeUsage
+	}
+	if *verdict {
+		return doc.Code()
+	}
+	return 0
+}
+
+// write writes the report to a file, or to standard output if there is none.
+func write(doc *analysis.Document, form analysis.Format, file string, stdout io.Writer) (err error) {
+	if file != "" {
+		f, err := os.Create(file)
+		if err != nil {
+			return err
+		}
+		return errors.Join(doc.Write(f, form, false), f.Close())
+	}
+	return doc.Write(stdout, form, colourful(stdout))
+}
+
+// colourful tells whether w is a terminal whose user has not asked for plain text (no-color.org).
+func colourful(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
+}
