@@ -82,7 +82,7 @@ func (d *demo) run() (err error) {
 	var workers []string
 	for i := range d.workers {
 		name := "worker-" + strconv.Itoa(i)
-		address, err := d.serve(first, "address=", "worker ready", "worker", "--listen", "127.0.0.1:0", "--name", name, "--data", filepath.Join(data, name))
+		address, err := d.serve(first, `"worker ready" address=`, "worker ready", "worker", "--listen", "127.0.0.1:0", "--name", name, "--data", filepath.Join(data, name))
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -130,16 +129,4 @@ func (a *app) interruptible() (first, second context.Context, release func()) {
 		cancelFirst()
 		cancelSecond()
 	}
-}
-
-// output opens the file that a verb writes to: path, or w when it is "" or "-".
-func output(path string, w io.Writer) (io.Writer, func() error, error) {
-	if path == "" || path == "-" {
-		return w, func() error { return nil }, nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, nil, usage(err)
-	}
-	return f, f.Close, nil
 }

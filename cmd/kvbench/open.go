@@ -13,6 +13,7 @@ import (
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/store/cluster"
 	"github.com/kvbench/kvbench/internal/store/rawkv"
+	"github.com/kvbench/kvbench/internal/store/stream"
 )
 
 // opener returns what opens the driver that a spec asks for. The client library logs to w.
@@ -34,6 +35,14 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 		switch s.Driver {
 		case spec.RawKV:
 			d, err := rawkv.Open(ctx, cfg, t.Timeout)
+			if err != nil {
+				return nil, err
+			}
+			return described{d, d.Info()}, nil
+		case spec.Stream:
+			d, err := stream.Open(ctx, cfg, stream.Config{
+				MaxBatch: s.StreamOpts.MaxBatch, Linger: s.StreamOpts.Linger, Streams: s.StreamOpts.Streams, Timeout: t.Timeout,
+			})
 			if err != nil {
 				return nil, err
 			}

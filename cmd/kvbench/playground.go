@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -130,9 +129,7 @@ func (a *app) ctlCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				enc := json.NewEncoder(a.stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(s)
+				return writeJSON(a.stdout, s)
 			})
 		},
 	})

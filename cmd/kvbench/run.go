@@ -3,11 +3,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"time"
 
@@ -90,8 +88,8 @@ func (b *bench) run() error {
 	if err != nil {
 		return usage(err)
 	}
-	if err := b.report.check(); err != nil {
-		return usage(err)
+	if _, err := b.report.format(); err != nil {
+		return err
 	}
 	for _, w := range s.Warnings {
 		fmt.Fprintln(a.stderr, "kvbench: "+w)
@@ -132,23 +130,10 @@ func (b *bench) run() error {
 	if !b.quiet {
 		fmt.Fprintf(a.stderr, "results: %s (%v)\n", summary.Dir, time.Since(began).Round(100*time.Millisecond))
 	}
-	code, reportErr := b.report.write(a, []string{summary.Dir})
-	if reportErr != nil {
-		return exit(exitInternal, reportErr)
-	}
-	if c := coordinator.ExitCode(err); c != 0 {
-		code = c
-	}
-	if code != 0 {
+	// What the coordinator saw beats what the analysis found: an interrupted run is not judged.
+	reported := b.report.write(a, summary.Dir)
+	if code := coordinator.ExitCode(err); code != 0 {
 		return &exitError{code: code}
 	}
-	return nil
-}
-
-// logger returns what a serving verb logs with.
-func logger(f *os.File) *slog.Logger { return slog.New(slog.NewTextHandler(f, nil)) }
-
-// background is for calls that an interrupt must not end.
-func background(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), d)
+	return reported
 }

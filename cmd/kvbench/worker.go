@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ address put load on your database.`,
 func (a *app) worker(listen, metricsAddr string, pprof bool, cfg worker.Config, security control.Security) error {
 	first, second, release := a.interruptible()
 	defer release()
-	log := logger(a.stderr)
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	l, err := control.Listen(listen, security, log)
 	if err != nil {
 		return usage(err)

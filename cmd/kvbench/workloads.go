@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -55,9 +54,7 @@ func (a *app) workloadsShowCommand() *cobra.Command {
 			fmt.Fprintln(a.stderr, "kvbench: "+warning)
 		}
 		if asJSON {
-			enc := json.NewEncoder(a.stdout)
-			enc.SetIndent("", "  ")
-			return enc.Encode(s.Properties())
+			return writeJSON(a.stdout, s.Properties())
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		group := ""

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvbench/kvbench/internal/coordinator"
+)
+
+// fleetVerb makes a verb that speaks to workers about a run that they have.
+func (a *app) fleetVerb(cmd *cobra.Command, do func(ctx context.Context, f *coordinator.Fleet, args []string) error) *cobra.Command {
+	fleet := addFleetFlags(cmd.Flags(), false)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		ctx, _, release := a.interruptible()
+		defer release()
+		log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		f, disconnect, err := fleet.connect(ctx, a, 0, log)
+		if err == nil {
+			err = errors.Join(do(ctx, f, args), disconnect())
+		}
+		return exit(coordinator.ExitCode(err), err)
+	}
+	return cmd
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	asJSON := false
+	cmd := a.fleetVerb(&cobra.Command{
+		Use: "status", GroupID: "run", Short: "What the workers are doing", Args: cobra.NoArgs,
+		Example: "  kvbench status --workers 127.0.0.1:7070,127.0.0.1:7071\n  kvbench status --kube --json",
+	}, func(ctx context.Context, f *coordinator.Fleet, _ []string) error {
+		var rows []statusRow
+		for _, s := range f.Status(ctx) {
+			rows = append(rows, newStatusRow(s))
+		}
+		if asJSON {
+			return writeJSON(a.stdout, rows)
+		}
+		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "WORKER\tADDRESS\tSTATE\tRUN\tELAPSED\tOPERATIONS\tERRORS\tRUNS KEPT")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.0f s\t%d\t%d\t%d\n", r.Name, r.Address, r.State, r.Run, r.ElapsedS, r.Operations, r.Errors, len(r.Kept))
+		}
+		return w.Flush()
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// statusRow is what is shown of one worker.
+type statusRow struct {
+	Name       string   `json:"name"`
+	Address    string   `json:"address"`
+	Version    string   `json:"version"`
+	State      string   `json:"state"` // of the active or last run; idle; or unreachable
+	Run        string   `json:"run_id,omitempty"`
+	ElapsedS   float64  `json:"elapsed_s"`
+	Operations int64    `json:"operations"`
+	Errors     int64    `json:"errors"`
+	Kept       []string `json:"runs_kept"`
+	Error      string   `json:"error,omitempty"`
+}
+
+func newStatusRow(s coordinator.WorkerStatus) statusRow {
+	r := statusRow{Name: s.Name, Address: s.Address, Version: s.Version, State: "idle"}
+	switch {
+	case s.Err != nil:
+		r.State, r.Error = "unreachable", s.Err.Error()
+	case s.Run != nil:
+		r.State = strings.ToLower(strings.TrimPrefix(s.Run.GetState().String(), "STATE_"))
+		r.Run, r.Error = s.Run.GetRunId(), s.Run.GetError()
+		r.ElapsedS = time.Duration(s.Run.GetElapsedNanos()).Seconds()
+		r.Errors = s.Totals.GetFailed()
+		r.Operations = s.Totals.GetOk() + s.Totals.GetNotFound() + s.Totals.GetWrong() + r.Errors
+	}
+	for _, k := range s.Kept {
+		r.Kept = append(r.Kept, k.GetRunId())
+	}
+	return r
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	var grace time.Duration
+	cmd := a.fleetVerb(&cobra.Command{
+		Use: "stop RUN", GroupID: "run", Short: "Stop a run on every worker; what was measured is kept", Args: cobra.ExactArgs(1),
+		Example: "  kvbench stop 20260102-150405-abcdef --workers 127.0.0.1:7070",
+	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
+		n, err := f.Stop(ctx, args[0], grace)
+		if err == nil {
+			fmt.Fprintf(a.stderr, "stopped on %d workers\n", n)
+		}
+		return err
+	})
+	cmd.Flags().DurationVar(&grace, "grace", time.Second, "how long calls in flight may still take")
+	return cmd
+}
+
+func (a *app) targetCommand() *cobra.Command {
+	var run string
+	cmd := a.fleetVerb(&cobra.Command{
+		Use: "target OPS", GroupID: "run", Short: "Change the target of a run that goes on, in operations a second", Args: cobra.ExactArgs(1),
+		Example: "  kvbench target 50000 --workers 127.0.0.1:7070,127.0.0.1:7071",
+	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
+		target, err := strconv.ParseFloat(args[0], 64)
+		if err != nil || !(target > 0) {
+			return &coordinator.Error{Code: exitUsage, Err: fmt.Errorf("target %q: write a number above 0, in operations a second over the fleet", args[0])}
+		}
+		at, err := f.SetTarget(ctx, run, target)
+		if err == nil {
+			fmt.Fprintf(a.stderr, "%s operations a second from %v of the run on\n", count(target), at.Round(time.Millisecond))
+		}
+		return err
+	})
+	cmd.Flags().StringVar(&run, "run", "", "`id` of the run (default: the one that the workers have)")
+	return cmd
+}
+
+func (a *app) collectCommand() *cobra.Command {
+	var out string
+	var report reportFlags
+	cmd := a.fleetVerb(&cobra.Command{
+		Use: "collect RUN", GroupID: "results", Short: "Fetch a run's results from the workers, and report them", Args: cobra.ExactArgs(1),
+		Long: `Fetch what the workers keep of a run: one that was started with --detach, or whose
+coordinator was lost. What is there already is completed.`,
+		Example: "  kvbench collect 20260102-150405-abcdef --kube",
+	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
+		dir, err := f.Collect(ctx, args[0], out)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(a.stderr, "results:", dir)
+		return report.write(a, dir)
+	})
+	cmd.Flags().StringVar(&out, "out", "results", "`folder` that has or gets the run's folder")
+	report.add(cmd.Flags())
+	return cmd
+}
