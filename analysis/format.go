@@ -87,4 +87,4 @@ func plural(n int64, one, more string) string {
 	return more
 }
 
-func bytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
+func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

@@ -14,19 +14,19 @@ import (
 var page string
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"charts":   charts,
-	"gap":      gap,
-	"count":    count,
-	"number":   number,
-	"rate":     rate,
-	"percent":  percent,
-	"seconds":  seconds,
-	"bytes":    bytes,
-	"signed":   signed,
-	"micros":   micros,
-	"values":   values,
-	"headline": (*Report).headline,
-	"keys":     func(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) },
+	"charts":    charts,
+	"gap":       gap,
+	"count":     count,
+	"number":    number,
+	"rate":      rate,
+	"percent":   percent,
+	"seconds":   seconds,
+	"megabytes": megabytes,
+	"signed":    signed,
+	"micros":    micros,
+	"values":    values,
+	"headline":  (*Report).headline,
+	"keys":      func(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) },
 }).Parse(page))
 
 // HTML writes one page that needs nothing else: style and charts are in it.

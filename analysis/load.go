@@ -84,17 +84,19 @@ func (r *Run) look(dir string, m results.Member) (*worker, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		r.warn(m.Name, err)
 	}
+	w.journal = true
 	for s, err := range results.Seconds(path) {
 		var line *results.LineError
 		switch {
 		case err == nil:
-			if !w.journal {
+			if w.end == 0 {
 				w.begin = s.Start
 			}
-			w.journal, w.end = true, max(w.end, s.End)
+			w.end = max(w.end, s.End)
 			w.worked = w.worked || s.OK+s.Missing+s.Wrong+s.Failed > 0
 		case errors.As(err, &line): // warned of when the journal is read
 		case errors.Is(err, fs.ErrNotExist):
+			w.journal = false
 			r.warn(m.Name, errors.New("its journal is not there"))
 		default:
 			return nil, err

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -62,7 +63,7 @@ func (t *text) report(r *Report) {
 	case CodeTarget, CodeInterrupted:
 		colour = yellow
 	}
-	t.line("verdict  %s", t.paint(colour, r.Verdict.Text))
+	t.line("verdict  %s", t.paint(colour, printable(r.Verdict.Text)))
 	t.line("because  %s", r.Limit.Why)
 	t.line("")
 	t.rates(r)
@@ -201,19 +202,30 @@ func gap(r *Report) string {
 	if service == nil || response == nil {
 		return "Service time counts from when an operation was sent, response time from when it was due."
 	}
-	// Judge where it is widest, in time.
-	worst, widest := metrics[1], -1.0
-	for _, m := range metrics[1:] {
-		if d := m.of(response) - m.of(service); d > widest {
-			worst, widest = m, d
-		}
+	// Speak of where it is widest, of the maximum only if it is the only place.
+	worst := widest(metrics[1:6], service, response)
+	if s, p := worst.of(service), worst.of(response); !apart(s, p) {
+		worst = metrics[len(metrics)-1]
 	}
 	s, p := worst.of(service), worst.of(response)
-	if p <= 1.2*s || widest < 1000 {
+	if !apart(s, p) {
 		return "Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent: hardly any had to wait."
 	}
 	return fmt.Sprintf("Response time counts from when an operation was due, service time from when it was sent: at %s they are %s and %s, so operations had to wait for those before them; users would have felt the response time.",
 		metricName(worst.name), micros(p), micros(s))
+}
+
+// apart tells whether a response time says something else than a service time:
+// a fifth more, and a millisecond.
+func apart(service, response float64) bool {
+	return response > 1.2*service && response-service > 1000
+}
+
+// widest returns the metric in which two latencies differ most.
+func widest(of []namedMetric, service, response *Latency) namedMetric {
+	return slices.MaxFunc(of, func(a, b namedMetric) int {
+		return cmp.Compare(a.of(response)-a.of(service), b.of(response)-b.of(service))
+	})
 }
 
 func (t *text) errors(r *Report) {

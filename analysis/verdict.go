@@ -62,17 +62,20 @@ func judge(p *Report, rec *results.Run) results.Verdict {
 		findings = append(findings, "valid")
 	}
 	if p.Limit.By != ByUnknown {
-		findings = append(findings, limitText(p.Limit.By))
+		findings = append(findings, limitText(p))
 	}
 	v.Text = strings.Join(findings, "; ")
 	return v
 }
 
-func limitText(by string) string {
-	if by == ByTarget {
-		return "target met"
+func limitText(p *Report) string {
+	switch {
+	case p.Limit.By != ByTarget:
+		return "limited by the " + p.Limit.By
+	case len(p.WorkersLost) > 0:
+		return "target met while all workers ran"
 	}
-	return "limited by the " + by
+	return "target met"
 }
 
 // degraded finds what makes a result one of less than was asked for.
@@ -152,11 +155,14 @@ func missed(p *Report, o results.Objective) string {
 	return ""
 }
 
-// metrics are the numbers of a Latency, by their names in JSON.
-var metrics = []struct {
+// namedMetric is one of the numbers of a Latency.
+type namedMetric struct {
 	name string
 	of   func(*Latency) float64
-}{
+}
+
+// metrics are the numbers of a Latency, by their names in JSON.
+var metrics = []namedMetric{
 	{"mean", func(l *Latency) float64 { return l.Mean }},
 	{"p50", func(l *Latency) float64 { return float64(l.P50) }},
 	{"p90", func(l *Latency) float64 { return float64(l.P90) }},

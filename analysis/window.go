@@ -14,7 +14,7 @@ type worker struct {
 	member  results.Member
 	info    results.Worker
 	dir     string
-	journal bool // there is one, with at least one interval
+	journal bool // there is one
 	lost    bool
 	begin   time.Duration // of its first interval
 	end     time.Duration // of its last
@@ -73,7 +73,7 @@ func findWindow(run *results.Run, workers []*worker) window {
 	timed := w.whole
 	for _, k := range workers {
 		switch {
-		case !k.journal || k.end <= w.from:
+		case k.lost && k.end <= w.from:
 			w.notes = append(w.notes, fmt.Sprintf("Worker %s measured nothing; rates are those of the other workers.", k.member.Name))
 		case k.lost && k.end < w.to:
 			w.to, w.whole = k.end, false

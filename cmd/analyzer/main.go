@@ -6,11 +6,11 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 
+	flag "github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/kvbench/kvbench/analysis"
@@ -30,7 +30,8 @@ examples:
 
 flags:
   --format F   text (default), json, csv or html
-  -o FILE      write to FILE instead of standard output
+  -o, --output FILE
+               write to FILE instead of standard output
   --verdict    exit with the verdict's code
 
 exit codes:
@@ -52,10 +53,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var (
 		flags   = flag.NewFlagSet("analyzer", flag.ContinueOnError)
 		format  = flags.String("format", string(analysis.FormatText), "")
-		file    = flags.String("o", "", "")
+		file    = flags.StringP("output", "o", "", "")
 		verdict = flags.Bool("verdict", false, "")
 	)
-	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage)

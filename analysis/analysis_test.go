@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// stall is what a schedule sees of a server that stands still from 5 s to 6 s.
+func stall(slot time.Duration) time.Duration {
+	if slot > 5*time.Second && slot < 6*time.Second {
+		return 6*time.Second - slot
+	}
+	return 20 * time.Microsecond
+}
+
+// The percentiles of a report are those of the pooled samples of all workers.
+func TestMergedIsPooled(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5) {
+		f := &fixture{seed: seed, workers: 3, warmup: 1500 * time.Millisecond, window: 8 * time.Second, target: 900, wait: stall, result: mixed(7, 11, 0)}
+		p := report(t, f.write(t))
+		for _, k := range p.Kinds {
+			var service, response []int64
+			for _, s := range f.pooled {
+				if s.outcome.String() == k.Outcome && (k.Kind == total || s.kind.String() == k.Kind) {
+					service = append(service, s.service.Microseconds())
+					response = append(response, s.response.Microseconds())
+				}
+			}
+			if k.Operations != int64(len(service)) || k.Batches != k.Operations {
+				t.Fatalf("seed %d: %s %s has %d operations, want %d", seed, k.Kind, k.Outcome, k.Operations, len(service))
+			}
+			if want := float64(len(service)) / 8; math.Abs(k.OpsPerS-want) > 1e-9 {
+				t.Errorf("seed %d: %s %s is %g/s, want %g", seed, k.Kind, k.Outcome, k.OpsPerS, want)
+			}
+			within(t, k.ServiceUS, service)
+			within(t, k.ResponseUS, response)
+		}
+	}
+}
+
+// within checks a latency against the samples that it describes.
+func within(t *testing.T, l *Latency, samples []int64) {
+	t.Helper()
+	slices.Sort(samples)
+	sum := 0.0
+	for _, us := range samples {
+		sum += float64(us)
+	}
+	if mean := sum / float64(len(samples)); math.Abs(l.Mean-mean) > mean*0.001+1 {
+		t.Errorf("mean %g, of the samples %g", l.Mean, mean)
+	}
+	for q, got := range map[float64]int64{50: l.P50, 90: l.P90, 95: l.P95, 99: l.P99, 99.9: l.P999, 99.99: l.P9999, 100: l.Max} {
+		rank := min(len(samples)-1, max(0, int(q/100*float64(len(samples))+0.5)-1))
+		// Recording rounds to the next microsecond, a bucket ends up to 0.1 % higher.
+		if want := samples[rank]; got < want || float64(got) > float64(want)*1.001+1 {
+			t.Errorf("p%g is %d, of the samples %d", q, got, want)
+		}
+	}
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	fixed := func(d time.Duration) *fixture { return &fixture{window: d, achieved: 1000} }
+	for _, c := range []struct {
+		name       string
+		f          *fixture
+		operations int64
+		rate       float64
+		windowS    float64
+		code       int
+		note       string
+	}{
+		{"ten seconds", &fixture{workers: 3, warmup: 2 * s, window: 10 * s, target: 1200}, 12000, 1200, 10, CodeValid, ""},
+		{"0.4 s", fixed(400 * time.Millisecond), 400, 1000, 0.4, CodeValid, ""},
+		{"window cuts a second", &fixture{warmup: 300 * time.Millisecond, window: 1900 * time.Millisecond, achieved: 1000}, 1900, 1000, 1.9, CodeValid, ""},
+		{"target met by a hair", &fixture{window: 10 * s, target: 1000, achieved: 991}, 9910, 991, 10, CodeValid, ""},
+		{"target not reached", &fixture{window: 10 * s, target: 1000, achieved: 900}, 9000, 900, 10, CodeTarget, ""},
+		{"slow target, cut anywhere", &fixture{window: 1500 * time.Millisecond, target: 1.1}, 2, 2 / 1.5, 1.5, CodeValid, ""},
+		// One worker ends at 4 s, the other at 8: both ran in the first 4 s.
+		{"by count", &fixture{workers: 2, count: []int64{2000, 4000}, achieved: 1000}, 6000, 1000, 4, CodeValid, ""},
+		{"by count, 0.4 s", &fixture{workers: 2, count: []int64{200, 200}, achieved: 1000}, 400, 1000, 0.4, CodeValid, ""},
+		{"by count, a worker without work", &fixture{workers: 2, count: []int64{2000, 0}, achieved: 1000}, 2000, 500, 4, CodeValid, ""},
+		{"a worker lost", &fixture{workers: 2, window: 10 * s, achieved: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}}, 6999, 1000, 4, CodeDegraded, "lost at 4.0 s"},
+		{"lost in the warm-up", &fixture{workers: 2, warmup: 3 * s, window: 4 * s, achieved: 1000, lost: map[int]time.Duration{1: 1500 * time.Millisecond}}, 2000, 500, 4, CodeDegraded, "w1 measured nothing"},
+		{"lost, tolerated", &fixture{workers: 2, window: 10 * s, achieved: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond},
+			change: func(r *results.Run) { r.Limits.TolerateLost = 1 }}, 6999, 1000, 4, CodeValid, "lost at 4.0 s"},
+		{"journal never closed", &fixture{workers: 2, window: 5 * s, achieved: 1000, lost: map[int]time.Duration{1: 5 * s},
+			change: func(r *results.Run) { r.Fleet[1].State, r.Fleet[1].LostAtS = results.Running, nil }}, 5000, 1000, 5, CodeDegraded, ""},
+		{"stopped by the user", &fixture{warmup: s, window: 5 * s, achieved: 1000,
+			change: func(r *results.Run) { at := 6.0; r.WindowS, r.StoppedS, r.State = 60, &at, results.Interrupted }}, 5000, 1000, 5, CodeInterrupted, "stopped after 6.0 s"},
+		{"operationcount before the time is over", &fixture{window: 5 * s, achieved: 1000,
+			change: func(r *results.Run) { r.WindowS, r.Plan.Operations = 60, 5000 }}, 5000, 1000, 5, CodeValid, ""},
+		{"the coordinator was killed", &fixture{window: 2 * s, achieved: 1000, change: func(r *results.Run) { r.State = results.Running }}, 2000, 1000, 2, CodeDegraded, ""},
+		{"never took part", &fixture{window: 2 * s, achieved: 1000, change: func(r *results.Run) { r.Plan.Workers = 2 }}, 2000, 1000, 2, CodeDegraded, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := report(t, c.f.write(t))
+			if p.Operations != c.operations {
+				t.Errorf("%d operations, want %d", p.Operations, c.operations)
+			}
+			// The last operation of a run by count ends after its slot, by up to its service time.
+			if math.Abs(p.OpsPerS-c.rate) > c.rate*0.01+1e-9 || math.Abs(p.WindowS-c.windowS) > 0.005 {
+				t.Errorf("%g/s over %g s, want %g/s over %g s", p.OpsPerS, p.WindowS, c.rate, c.windowS)
+			}
+			if p.Verdict.Code != c.code {
+				t.Errorf("verdict %+v, want %d", p.Verdict, c.code)
+			}
+			notes := strings.Join(p.Notes, "\n")
+			if !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+				t.Errorf("notes: %q, want %q", notes, c.note)
+			}
+			if len(p.Warnings) > 0 {
+				t.Errorf("warnings: %v", p.Warnings)
+			}
+			sum := 0.0
+			for _, w := range p.Workers {
+				sum += w.OpsPerS
+			}
+			if math.Abs(sum-p.OpsPerS) > 1e-6*sum {
+				t.Errorf("the workers' rates sum to %g, the fleet's is %g", sum, p.OpsPerS)
+			}
+		})
+	}
+}
+
+// Directories that lack something are reported for what they are.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	make := func(t *testing.T) string {
+		f := &fixture{workers: 3, window: 3 * time.Second, achieved: 900}
+		return f.write(t)
+	}
+	t.Run("a worker's directory", func(t *testing.T) {
+		dir := make(t)
+		remove(t, dir, "w1")
+		p := report(t, dir)
+		if p.Verdict.Code != CodeDegraded || p.Operations != 1800 || p.WorkersFinished != 2 || len(p.WorkersLost) != 1 || p.WorkersLost[0].Name != "w1" {
+			t.Errorf("%+v, %d operations, lost %+v", p.Verdict, p.Operations, p.WorkersLost)
+		}
+	})
+	t.Run("all directories", func(t *testing.T) {
+		dir := make(t)
+		for _, w := range []string{"w0", "w1", "w2"} {
+			remove(t, dir, w)
+		}
+		p := report(t, dir)
+		if p.Verdict.Code != CodeDegraded || p.OpsPerS != 0 {
+			t.Errorf("%+v, %g/s", p.Verdict, p.OpsPerS)
+		}
+		if err := Text(new(bytes.Buffer), &Document{Runs: []*Report{p}}, false); err != nil {
+			t.Error(err)
+		}
+		if err := HTML(new(bytes.Buffer), &Document{Runs: []*Report{p}}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("the histograms", func(t *testing.T) {
+		dir := make(t)
+		remove(t, dir, "w1", results.HistogramsFile)
+		p := report(t, dir)
+		if p.Operations != 2700 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], results.HistogramsFile) {
+			t.Errorf("%d operations, warnings %v", p.Operations, p.Warnings)
+		}
+	})
+	t.Run("run.json", func(t *testing.T) {
+		dir := make(t)
+		remove(t, dir, results.RunFile)
+		if _, err := Load(dir); err == nil {
+			t.Error("no error")
+		}
+	})
+	t.Run("damage", func(t *testing.T) {
+		dir := make(t)
+		path := filepath.Join(dir, "w0", results.SecondsFile)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.SplitAfter(text, []byte("\n"))
+		lines[2] = []byte("0,1,what\n")
+		if err := os.WriteFile(path, bytes.Join(lines, nil), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		p := report(t, dir)
+		if len(p.Warnings) == 0 || p.Operations != 2400 {
+			t.Errorf("%d operations, warnings %v", p.Operations, p.Warnings)
+		}
+	})
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	for _, c := range []struct {
+		name  string
+		f     *fixture
+		code  int
+		by    string
+		texts []string
+	}{
+		{"target met", &fixture{window: 5 * s, target: 1000, cpu: 0.2}, CodeValid, ByTarget, []string{"valid", "target met"}},
+		{"target met by a busy client", &fixture{window: 5 * s, target: 1000, cpu: 0.95}, CodeValid, ByTarget, []string{"include waiting in the client"}},
+		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, CodeValid, ByClient, []string{"95 %", "--driver stream"}},
+		{"server", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3}, CodeValid, ByServer, []string{"more threads"}},
+		{"schedule not kept", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.3}, CodeTarget, ByClient, []string{"50 % of the target of 2,000/s"}},
+		{"errors", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0)}, CodeDegraded, ByUnknown, []string{"1 % of the operations failed"}},
+		{"errors, allowed", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0),
+			change: func(r *results.Run) { limit := 0.02; r.Limits.ErrorShare = &limit }}, CodeValid, ByUnknown, nil},
+		{"wrong, and more", &fixture{window: 5 * s, target: 2000, achieved: 1000, result: mixed(0, 100, 1000)}, CodeWrong, ByClient, []string{"5 wrong values", "failed", "of the target"}},
+		{"objective met", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
+			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}}
+		}}, CodeValid, ByTarget, nil},
+		{"objective missed", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
+			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99_9", LimitUS: 500}}
+		}}, CodeSLO, ByTarget, []string{"READ response p99.9", "above 500 µs"}},
+		{"objective not measured", &fixture{window: 5 * s, achieved: 1000, change: func(r *results.Run) {
+			r.Limits.SLO = []results.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 500}}
+		}}, CodeSLO, ByUnknown, []string{"was not measured"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := report(t, c.f.write(t))
+			if p.Verdict.Code != c.code || p.Limit.By != c.by {
+				t.Errorf("%+v, %+v, want %d, limited by %s", p.Verdict, p.Limit, c.code, c.by)
+			}
+			for _, text := range c.texts {
+				if !strings.Contains(p.Verdict.Text+" "+p.Limit.Why, text) {
+					t.Errorf("%q is not in %q, %q", text, p.Verdict.Text, p.Limit.Why)
+				}
+			}
+		})
+	}
+}
+
+// A server that stands still shows in the response time, and hardly in the service time.
+func TestStall(t *testing.T) {
+	t.Parallel()
+	f := &fixture{window: 10 * time.Second, target: 1000, wait: stall}
+	p := report(t, f.write(t))
+	all := p.Kinds[len(p.Kinds)-1]
+	if all.Kind != total || all.ResponseUS.P999 < 900_000 || all.ServiceUS.P999 > 10_000 {
+		t.Errorf("%s: response p99.9 %d µs, service p99.9 %d µs", all.Kind, all.ResponseUS.P999, all.ServiceUS.P999)
+	}
+	if text := gap(p); !strings.Contains(text, "had to wait") {
+		t.Errorf("the gap is explained by %q", text)
+	}
+	if calm := report(t, (&fixture{window: 3 * time.Second, target: 1000}).write(t)); !strings.Contains(gap(calm), "hardly any") {
+		t.Errorf("no gap is explained by %q", gap(calm))
+	}
+}
+
+func TestSeries(t *testing.T) {
+	t.Parallel()
+	f := &fixture{workers: 2, warmup: 1500 * time.Millisecond, window: 3 * time.Second, target: 1000, cpu: 0.5}
+	p := report(t, f.write(t))
+	if len(p.Series) != 5 {
+		t.Fatalf("%d points", len(p.Series))
+	}
+	for i, pt := range p.Series {
+		phase := "window"
+		if i < 2 {
+			phase = "warmup"
+		}
+		if pt.S != float64(i) || pt.Phase != phase || math.Abs(pt.OpsPerS-1000) > 10 || math.Abs(pt.Target-1000) > 1e-6 ||
+			math.Abs(pt.CPUShare-0.5) > 1e-6 || pt.ServiceP50 == 0 || pt.ResponseP99 < pt.ServiceP50 {
+			t.Errorf("point %d: %+v", i, pt)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	load := func(f *fixture) *Run {
+		r, err := Load(f.write(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	base := load(&fixture{seed: 1, workers: 2, window: 20 * time.Second, achieved: 1000})
+	find := func(c *Comparison, kind, metric string) Delta {
+		for _, d := range c.Deltas {
+			if d.Kind == kind && d.Metric == metric {
+				return d
+			}
+		}
+		t.Fatalf("no %s %s in %+v", kind, metric, c.Deltas)
+		return Delta{}
+	}
+	same := Compare(base, load(&fixture{seed: 2, workers: 2, window: 20 * time.Second, achieved: 1000}))
+	for _, metric := range []string{"ops_per_s", "service_us_mean", "service_us_p50", "service_us_p99"} {
+		if d := find(same, total, metric); d.Judged != Noise || d.Noise == nil {
+			t.Errorf("the same: %+v", d)
+		}
+	}
+	if len(same.Differences) != 0 {
+		t.Errorf("the same: differences %v", same.Differences)
+	}
+	f := &fixture{seed: 3, workers: 2, window: 20 * time.Second, achieved: 1100}
+	f.took = func(r *rand.Rand) time.Duration { return exponential(r) * 5 / 4 }
+	f.change = func(r *results.Run) { r.Spec["readproportion"] = "1" }
+	other := Compare(base, load(f))
+	if d := find(other, total, "ops_per_s"); d.Judged != Better || math.Abs(d.Change-0.1) > 0.005 {
+		t.Errorf("faster: %+v", d)
+	}
+	if d := find(other, workload.Read.String(), "service_us_p99"); d.Judged != Worse || math.Abs(d.Change-0.25) > 0.1 {
+		t.Errorf("slower: %+v", d)
+	}
+	if want := []string{"readproportion: 0.5 → 1"}; !reflect.DeepEqual(other.Differences, want) {
+		t.Errorf("differences %v, want %v", other.Differences, want)
+	}
+	short := Compare(load(&fixture{window: 2 * time.Second}), base)
+	if d := find(short, total, "ops_per_s"); d.Judged != Unknown || d.Noise != nil {
+		t.Errorf("too short: %+v", d)
+	}
+	var text bytes.Buffer
+	if err := other.Text(&text, false); err != nil || !strings.Contains(text.String(), "worse") {
+		t.Errorf("%v\n%s", err, &text)
+	}
+}
+
+func TestStudentT(t *testing.T) {
+	t.Parallel()
+	// From the tables: quantile 0.995.
+	for f, want := range map[float64]float64{4: 4.604, 5: 4.032, 10: 3.169, 30: 2.750, math.Inf(1): 2.576} {
+		if got := studentT(0.995, f); math.Abs(got/want-1) > 0.015 {
+			t.Errorf("%g degrees of freedom: %g, want %g", f, got, want)
+		}
+	}
+}
+
+// The reports of one run, byte for byte.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	paced := &fixture{seed: 1, workers: 3, warmup: 2 * time.Second, window: 10 * time.Second, target: 2000, wait: stall, result: mixed(50, 200, 0), cpu: 0.3,
+		lost: map[int]time.Duration{2: 9500 * time.Millisecond}}
+	unpaced := &fixture{seed: 2, workers: 2, window: 5 * time.Second, achieved: 900, cpu: 0.9}
+	var runs []*Run
+	for _, f := range []*fixture{paced, unpaced} {
+		r, err := Load(f.write(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, r)
+	}
+	doc := Summarize(runs...)
+	for _, f := range formats {
+		var got bytes.Buffer
+		if err := doc.Write(&got, f, false); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", "report."+string(f))
+		if *update {
+			if err := os.WriteFile(path, got.Bytes(), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s differs; look at it and run the test with -update:\n%s", path, firstDifference(got.String(), string(want)))
+		}
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return "got:  " + g[i] + "\nwant: " + w[i]
+		}
+	}
+	return "one is longer"
+}
+
+// What is in a results directory may come from anywhere; a page must not run it.
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	const attack = "<script>alert(1)</script>\x1b[31m"
+	p := &Report{RunID: attack, Series: []Point{{OpsPerS: 1}},
+		Kinds:   []KindRow{{Kind: attack}},
+		Errors:  []ErrorRow{{Kind: attack, FirstText: attack}},
+		Curves:  []Curve{{Kind: attack, Time: attack, Points: [][2]float64{{0, 1}, {100, 1e9}}}},
+		Workers: []WorkerRow{{Name: attack}}, Spec: map[string]string{attack: attack}}
+	doc := &Document{Runs: []*Report{p}}
+	var page, text bytes.Buffer
+	if err := HTML(&page, doc); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(page.String(), "<script") {
+		t.Error("the page has a script")
+	}
+	// Kinds and names of workers are checked when they are read.
+	p.Kinds, p.Workers, p.Errors[0].Kind = nil, nil, "READ"
+	p.Verdict.Text, p.WorkersLost, p.Warnings = attack, []LostWorker{{Reason: attack}}, []string{attack}
+	if err := Text(&text, doc, false); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "\x1b") {
+		t.Errorf("the text has control characters: %q", &text)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	for us, want := range map[float64]string{0: "0 µs", 0.4: "0.4 µs", 1: "1 µs", 9.99: "10 µs", 900: "900 µs", 999.4: "999 µs", 999.6: "1.00 ms",
+		1234: "1.23 ms", 12_345: "12.3 ms", 123_456: "123 ms", 999_499: "999 ms", 999_999: "1.00 s", 60_000_000: "60.0 s"} {
+		if got := micros(us); got != want {
+			t.Errorf("micros(%g) = %q, want %q", us, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 10_000_000_000: "10,000,000,000", -1234: "-1,234", -123: "-123"} {
+		if got := count(n); got != want {
+			t.Errorf("count(%d) = %q, want %q", n, got, want)
+		}
+	}
+	for share, want := range map[float64]string{0: "0 %", 0.00001: "0.001 %", 0.001: "0.1 %", 0.5: "50 %", 0.9949: "99.5 %", 1: "100 %"} {
+		if got := percent(share); got != want {
+			t.Errorf("percent(%g) = %q, want %q", share, got, want)
+		}
+	}
+}
+
+// docs/json.md speaks of every field.
+func TestDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Comparison{}, Delta{}, results.Verdict{}, results.Plan{}, results.Cluster{}, results.Event{}} {
+		typ := reflect.TypeOf(v)
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if name == "" || !strings.Contains(string(text), "`"+name+"`") {
+				t.Errorf("%v.%s: `%s` is not in docs/json.md", typ, typ.Field(i).Name, name)
+			}
+		}
+	}
+}
+
+func TestJSONIsStable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := JSON(&out, Summarize()); err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil || doc["version"] != 1.0 || doc["runs"] == nil {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// Reports can be made anywhere: no gRPC and no TiKV comes with them.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		for _, bad := range []string{"google.golang.org/", "github.com/tikv/", "github.com/pingcap/"} {
+			if strings.HasPrefix(dep, bad) {
+				t.Errorf("it imports %s", dep)
+			}
+		}
+	}
+}
