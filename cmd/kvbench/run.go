@@ -113,6 +113,10 @@ func (b *bench) run() error {
 	if !b.quiet {
 		job.Progress = view.show
 	}
+	job.Warn = func(text string) {
+		view.end()
+		fmt.Fprintln(a.stderr, "kvbench: "+text)
+	}
 	began := time.Now()
 	summary, err := fleet.Run(first, job)
 	view.end()

@@ -118,6 +118,7 @@ func properties(t *testing.T, change map[string]string) *spec.Spec {
 	p := map[string]string{
 		"recordcount": "100", "readproportion": "1", "updateproportion": "0", "tikv.pd": "10.9.8.7:2379",
 		"maxexecutiontime": "2", "target": "600", "threadcount": "4", "grace": "1",
+		"manifest": "none", // tests count what the database sees
 	}
 	for k, v := range change {
 		p[k] = v

@@ -37,6 +37,8 @@ type Job struct {
 	Rejoin time.Duration
 	// Progress is called about once a second, never twice at the same time; nil: nobody looks.
 	Progress func(*Snapshot)
+	// Warn is told, before the start, what the user should know of the data; nil: nobody.
+	Warn func(string)
 	// Abandon is closed to give up at once, leaving the workers to their leases.
 	Abandon <-chan struct{}
 }
@@ -86,6 +88,9 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 	if job.Progress == nil {
 		job.Progress = func(*Snapshot) {}
 	}
+	if job.Warn == nil {
+		job.Warn = func(string) {}
+	}
 	if want := job.Spec.Clients; want > 0 && want != f.Size() {
 		return nil, &Error{ExitUnreachable, fmt.Errorf("%d workers are wanted (clients=%d, NUM_CLIENTS), %d are there", want, want, f.Size())}
 	}
@@ -105,6 +110,9 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 
 	r := newRunning(f, job)
 	err := r.prepare(ctx)
+	if err == nil {
+		err = r.checkData()
+	}
 	if err == nil {
 		err = r.start(ctx)
 	}
@@ -145,7 +153,8 @@ func (r *running) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.parts[m.index].cluster = resp.GetCluster()
+		p := r.parts[m.index]
+		p.cluster, p.warnings, p.present = resp.GetCluster(), resp.GetWarnings(), resp.GetPresent()
 		return nil
 	})
 	if err != nil {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -19,6 +21,10 @@ import (
 type running struct {
 	fleet *Fleet
 	job   Job
+
+	// Set by checkData.
+	warnings []string       // of the data
+	plan     *manifest.Plan // of a load that is remembered in the results directory
 
 	// Set by open, before the start.
 	zero   time.Time // of the run's clock, on this machine's
@@ -39,6 +45,10 @@ type part struct {
 	offset  offset
 	cluster *workerpb.Cluster
 	journal *journal
+
+	// What it found in the store when it was prepared.
+	warnings []string
+	present  int64 // records of a load
 
 	// Guarded by running.mu.
 	state    results.State
@@ -102,6 +112,7 @@ func (r *running) open() error {
 		Versions: r.job.Versions,
 		Cluster:  clusterOf(s, r.parts),
 		Limits:   r.job.Limits,
+		Warnings: slices.Concat(s.Warnings, r.warnings),
 	}
 	return r.write()
 }
@@ -189,6 +200,9 @@ func (r *running) finish(patient context.Context) error {
 	err := errors.Join(r.write(), r.events.Close())
 	if verdict == nil && lost > r.job.Limits.TolerateLost {
 		verdict = &Error{ExitDegraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.parts), lossesOf(r.record.Fleet))}
+	}
+	if verdict == nil && lost == 0 {
+		err = errors.Join(err, r.remember())
 	}
 	if verdict == nil {
 		verdict = err

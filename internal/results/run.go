@@ -16,7 +16,7 @@ const Version = 1
 type Run struct {
 	Version  int               `json:"version"`
 	RunID    string            `json:"run_id"`
-	Phase    string            `json:"phase"` // "load" or "run"
+	Phase    string            `json:"phase"` // "load", "run" or "verify"
 	State    State             `json:"state"`
 	Start    time.Time         `json:"start"`      // zero of the run's clock
 	WarmupS  float64           `json:"warmup_s"`   // the measured window begins
@@ -31,7 +31,8 @@ type Run struct {
 	Cluster  Cluster           `json:"cluster"`
 	Fleet    []Member          `json:"fleet"`
 	Limits   Limits            `json:"limits"`
-	Verdict  *Verdict          `json:"verdict"` // once the run has been judged
+	Warnings []string          `json:"warnings,omitempty"` // of the properties and of the data, as the user was shown them
+	Verdict  *Verdict          `json:"verdict"`            // once the run has been judged
 }
 
 // State is how far a run, or a worker's part of it, has come.

@@ -27,3 +27,9 @@ func (r *run) panicked(part string, p any) {
 	r.log.Error("panic", "part", part, "panic", p, "stack", string(debug.Stack()))
 	r.stop(workerpb.End_END_FAILED, 0, fmt.Errorf("panic in %s: %v (the worker's log has the stack)", part, p))
 }
+
+// firstLine is the first line of an error's text.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}

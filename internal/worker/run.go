@@ -46,6 +46,8 @@ type run struct {
 	sessions  []store.Session
 	lanes     []*lane.Lane
 	collector *measure.Collector
+	loading   *loading       // nil unless it is a load
+	warnings  []string       // for the user
 	begun     []atomic.Int64 // by lane: lateness of the first operation, in ns; notBegun before
 
 	mu      sync.Mutex
@@ -132,7 +134,10 @@ func (r *run) open(ctx context.Context) error {
 	}
 	deadline, _ := ctx.Deadline()
 	if err := probe(r.sessions[0], &r.clock, time.Until(deadline)); err != nil {
-		return fmt.Errorf("the cluster at PD %s does not answer a Get: %w", pd, err)
+		return fmt.Errorf("the cluster at PD %s does not answer: %w", pd, err)
+	}
+	if err := r.recall(); err != nil {
+		return err
 	}
 	return ctx.Err()
 }
@@ -140,22 +145,7 @@ func (r *run) open(ctx context.Context) error {
 // probe sends one call, so that a store that cannot be reached is found before the
 // start, and the first operation finds a connection.
 func probe(s store.Session, clk *runClock, timeout time.Duration) error {
-	until := clk.Now() + timeout
-	call := &store.Call{Verb: store.Get, Keys: [][]byte{[]byte("kvbench-probe")}, Start: clk.Now()}
-	s.Submit(call)
-	cancelled := false
-	for {
-		for _, c := range s.Wait(until) {
-			if c.Class == store.Cancelled {
-				return errors.New("there was no answer in time")
-			}
-			return c.Err
-		}
-		if !cancelled && clk.Now() >= until {
-			s.Cancel()
-			cancelled, until = true, store.Forever
-		}
-	}
+	return store.Do(s, &store.Call{Verb: store.Get, Keys: [][]byte{[]byte("kvbench-probe")}}, clk, timeout)
 }
 
 // threads spreads a worker's threads over its lanes.
@@ -173,7 +163,8 @@ func (r *run) build() error {
 	r.collector = measure.NewCollector(measure.Config{Paced: s.Paced(), Warmup: s.Warmup, Window: s.Duration}, lanes)
 	r.begun = make([]atomic.Int64, lanes)
 	for l, session := range r.sessions {
-		generator, err := workload.New(s, workload.Place{Worker: r.worker, Workers: r.workers, Lane: l, Lanes: lanes})
+		place := workload.Place{Worker: r.worker, Workers: r.workers, Lane: l, Lanes: lanes}
+		source, err := r.source(place)
 		if err != nil {
 			return err
 		}
@@ -186,7 +177,7 @@ func (r *run) build() error {
 			End:      r.end(),
 			Grace:    s.Grace,
 		}
-		first := &firstStart{Source: generator, clock: &r.clock, late: &r.begun[l]}
+		first := &firstStart{Source: source, clock: &r.clock, late: &r.begun[l]}
 		first.late.Store(notBegun)
 		if s.Paced() {
 			cfg.Pacer = pace.New(pace.Config{
@@ -202,6 +193,17 @@ func (r *run) build() error {
 		r.lanes = append(r.lanes, lane.New(cfg))
 	}
 	return nil
+}
+
+// source makes the operations of a lane.
+func (r *run) source(p workload.Place) (lane.Source, error) {
+	generator, err := workload.New(r.spec, p)
+	if err != nil || r.loading == nil {
+		return generator, err
+	}
+	l := newLoadingLane(generator, r.loading.plan, p, r.spec)
+	r.loading.lanes = append(r.loading.lanes, l)
+	return l, nil
 }
 
 func arrivals(s *spec.Spec) pace.Arrivals {
@@ -265,15 +267,26 @@ func (r *run) describe() results.Worker {
 // execute runs the lanes to their end, and completes the journal. It is the
 // owner of all of the run's goroutines.
 func (r *run) execute(journal *results.Journal) {
-	var wg sync.WaitGroup
+	var lanes, others sync.WaitGroup
 	for l := range r.lanes {
-		wg.Go(func() { r.runLane(l) })
+		lanes.Go(func() { r.runLane(l) })
 	}
-	wg.Go(func() { r.record(journal) })
-	wg.Wait()
+	others.Go(func() { r.record(journal) })
+	ended := make(chan struct{})
+	if r.loading != nil {
+		others.Go(func() { r.loading.remember(ended, r.log.Warn) })
+	}
+	lanes.Wait()
+	close(ended)
+	others.Wait()
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.how == workerpb.End_END_UNSPECIFIED && r.loading != nil {
+		if n := r.loading.missing(); n > 0 {
+			r.how, r.err = workerpb.End_END_FAILED, fmt.Errorf("%d inserts failed: run kvbench load again, it makes up for them", n)
+		}
+	}
 	if r.how == workerpb.End_END_UNSPECIFIED {
 		r.how = workerpb.End_END_COMPLETE
 	}
@@ -368,6 +381,9 @@ func (r *run) close() error {
 		errs = append(errs, s.Close())
 	}
 	if r.driver != nil {
+		if r.loading != nil && r.loading.keeper != nil {
+			errs = append(errs, r.loading.keeper.Session.Close())
+		}
 		errs = append(errs, r.driver.Close())
 	}
 	r.sessions, r.driver = nil, nil

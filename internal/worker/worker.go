@@ -157,10 +157,18 @@ func (w *Worker) Prepare(ctx context.Context, req *workerpb.PrepareRequest) (*wo
 		return nil, err
 	}
 	if err := r.prepare(ctx); err != nil {
-		return nil, status.Error(codes.Unavailable, err.Error())
+		code := codes.Unavailable
+		if errors.As(err, new(refusal)) {
+			code = codes.InvalidArgument
+		}
+		return nil, status.Error(code, err.Error())
 	}
 	w.prune(a.id)
-	return &workerpb.PrepareResponse{Run: r.status(), Cluster: r.cluster}, nil
+	resp := &workerpb.PrepareResponse{Run: r.status(), Cluster: r.cluster, Warnings: r.warnings}
+	if r.loading != nil {
+		resp.Present = r.loading.plan.Present
+	}
+	return resp, nil
 }
 
 // take makes r the worker's run, unless it has an active one.

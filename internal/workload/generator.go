@@ -20,6 +20,12 @@ func (p Place) Index(j int64) int64 {
 	return int64(p.Worker) + int64(p.Workers)*(int64(p.Lane)+int64(p.Lanes)*j)
 }
 
+// Turn is the inverse of Index. false: the index is another lane's.
+func (p Place) Turn(index int64) (j int64, ok bool) {
+	turn := index / int64(p.Workers)
+	return turn / int64(p.Lanes), index%int64(p.Workers) == int64(p.Worker) && turn%int64(p.Lanes) == int64(p.Lane)
+}
+
 func (p Place) check() error {
 	if p.Worker < 0 || p.Worker >= p.Workers || p.Lane < 0 || p.Lane >= p.Lanes {
 		return fmt.Errorf("worker %d of %d, lane %d of %d is no place in a fleet", p.Worker, p.Workers, p.Lane, p.Lanes)
@@ -315,10 +321,4 @@ func (op *Operation) addValue(grown []byte) {
 	start := len(op.valueBytes)
 	op.valueBytes = grown
 	op.values = append(op.values, grown[start:len(grown):len(grown)])
-}
-
-// Loaded reports whether the batch of a load with that index is done already.
-func (g *Generator) Loaded(p *Progress, index int64) bool {
-	first := index * g.batch
-	return p.Loaded(first, min(first+g.batch, g.total))
 }

@@ -5,6 +5,7 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,37 @@ func (d *Done) Union(other Done) {
 	for _, s := range other.later {
 		d.AddRange(s.from, s.to)
 	}
+}
+
+// Without returns the set without [from, to).
+func (d *Done) Without(from, to int64) Done {
+	var rest Done
+	for s := range d.spans {
+		rest.AddRange(s.from, min(s.to, from))
+		rest.AddRange(max(s.from, to), s.to)
+	}
+	return rest
+}
+
+// spans yields the set in order.
+func (d *Done) spans(yield func(span) bool) {
+	if d.upTo > 0 && !yield(span{0, d.upTo}) {
+		return
+	}
+	for _, s := range d.later {
+		if !yield(s) {
+			return
+		}
+	}
+}
+
+// CountIn returns how many numbers of [from, to) are in the set.
+func (d *Done) CountIn(from, to int64) int64 {
+	var n int64
+	for s := range d.spans {
+		n += max(0, min(s.to, to)-max(s.from, from))
+	}
+	return n
 }
 
 // Contains reports whether n is in the set.
@@ -156,6 +188,7 @@ type Progress struct{ shares []share }
 type share struct {
 	workers, lanes, batch int64
 	done                  []*Done // worker·lanes + lane; nil: nothing known
+	prefix                int64   // all records below are done
 }
 
 // NewProgress joins what lanes have reported. Reports of one lane may repeat.
@@ -166,10 +199,28 @@ func NewProgress(lanes ...LaneProgress) (*Progress, error) {
 			return nil, err
 		}
 	}
+	for i := range p.shares {
+		s := &p.shares[i]
+		s.prefix = s.allBelow()
+	}
 	return p, nil
 }
 
-// maxLanes bounds a fleet.
+// allBelow returns the first record of the first batch that is not done.
+func (s *share) allBelow() int64 {
+	first := int64(math.MaxInt64)
+	for i, d := range s.done {
+		var j int64
+		if d != nil {
+			j = min(d.Next(0), (1<<61)/(s.workers*s.lanes*s.batch)) // no product overflows
+		}
+		worker, lane := int64(i)/s.lanes, int64(i)%s.lanes
+		first = min(first, worker+s.workers*(lane+s.lanes*j))
+	}
+	return first * s.batch
+}
+
+// maxLanes bounds a fleet, and a batch.
 const maxLanes = 1 << 20
 
 func (p *Progress) add(l LaneProgress) error {
@@ -177,7 +228,7 @@ func (p *Progress) add(l LaneProgress) error {
 	if err := place.check(); err != nil {
 		return fmt.Errorf("progress: %w", err)
 	}
-	if l.Batch < 1 || int64(l.Workers)*int64(l.Lanes) > maxLanes {
+	if l.Batch < 1 || l.Batch > maxLanes || int64(l.Workers)*int64(l.Lanes) > maxLanes {
 		return fmt.Errorf("progress: batch %d, %d workers, %d lanes are no fleet", l.Batch, l.Workers, l.Lanes)
 	}
 	workers, lanes := int64(l.Workers), int64(l.Lanes)
@@ -186,7 +237,7 @@ func (p *Progress) add(l LaneProgress) error {
 	})
 	if i < 0 {
 		i = len(p.shares)
-		p.shares = append(p.shares, share{workers, lanes, l.Batch, make([]*Done, workers*lanes)})
+		p.shares = append(p.shares, share{workers: workers, lanes: lanes, batch: l.Batch, done: make([]*Done, workers*lanes)})
 	}
 	slot := &p.shares[i].done[l.Worker*l.Lanes+l.Lane]
 	if *slot == nil {
@@ -198,22 +249,29 @@ func (p *Progress) add(l LaneProgress) error {
 
 // Loaded reports whether all of the records [from, to), counted from insertstart,
 // are in the store.
-func (p *Progress) Loaded(from, to int64) bool {
+func (p *Progress) Loaded(from, to int64) bool { return p.Next(from, to) == to }
+
+// Next returns the first of the records [from, to), counted from insertstart, that is
+// not known to be in the store; to if there is none.
+func (p *Progress) Next(from, to int64) int64 {
 	for from < to {
 		reached := from
 		for i := range p.shares {
 			reached = max(reached, p.shares[i].reach(from))
 		}
 		if reached == from {
-			return false
+			return from
 		}
 		from = reached
 	}
-	return true
+	return to
 }
 
 // reach returns the end of the batch around a record if that batch is done, and else the record.
 func (s *share) reach(record int64) int64 {
+	if record < s.prefix {
+		return s.prefix
+	}
 	index := record / s.batch
 	worker, turn := index%s.workers, index/s.workers
 	lane, j := turn%s.lanes, turn/s.lanes

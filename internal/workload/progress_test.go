@@ -103,7 +103,7 @@ func TestLoadContinues(t *testing.T) {
 						if !g.Begin(&op, index) {
 							break
 						}
-						if g.Loaded(progress, index) {
+						if progress.Loaded(index*int64(batch), min((index+1)*int64(batch), int64(records))) {
 							continue
 						}
 						if !last && r.IntN(5) == 0 {

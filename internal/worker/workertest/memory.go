@@ -8,7 +8,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +31,8 @@ type Memory struct {
 	Panic atomic.Bool
 	// Open counts what is not closed: drivers and sessions.
 	Opened atomic.Int64
-	Puts   atomic.Int64
-	Gets   atomic.Int64
+	Puts   atomic.Int64 // keys of tables
+	Gets   atomic.Int64 // keys
 
 	mu   sync.Mutex
 	rows map[string][]byte
@@ -46,12 +48,20 @@ func (m *Memory) Open(ctx context.Context, _ *spec.Spec) (store.Driver, error) {
 	return driver{m}, nil
 }
 
-// Keys returns how many keys there are.
+// Keys returns how many keys there are, of tables: what is remembered of loads is not counted.
 func (m *Memory) Keys() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.rows)
+	n := 0
+	for key := range m.rows {
+		if ofTable(key) {
+			n++
+		}
+	}
+	return n
 }
+
+func ofTable(key string) bool { return strings.Contains(key, ":") }
 
 type driver struct{ memory *Memory }
 
@@ -122,7 +132,7 @@ func (s *session) completed() []*store.Call {
 }
 
 func (s *session) answer(c *store.Call, now time.Duration) {
-	c.RPCs, c.Class, c.Err, c.Found = 1, store.OK, nil, nil
+	c.RPCs, c.Class, c.Err, c.Found, c.FoundKeys = 1, store.OK, nil, nil, nil
 	if s.cancelled {
 		c.End, c.Class, c.Err = now, store.Cancelled, context.Canceled
 		return
@@ -139,10 +149,18 @@ func (s *session) answer(c *store.Call, now time.Duration) {
 			m.Gets.Add(1)
 			c.Found = append(c.Found, m.rows[string(key)])
 		case store.Put:
-			m.Puts.Add(1)
+			if ofTable(string(key)) {
+				m.Puts.Add(1)
+			}
 			m.rows[string(key)] = slices.Clone(c.Values[i])
 		case store.Delete:
 			delete(m.rows, string(key))
+		case store.Scan:
+			for _, found := range slices.Sorted(maps.Keys(m.rows)) {
+				if found >= string(key) && (len(c.EndKey) == 0 || found < string(c.EndKey)) && len(c.Found) < c.Limit {
+					c.FoundKeys, c.Found = append(c.FoundKeys, []byte(found)), append(c.Found, m.rows[found])
+				}
+			}
 		default:
 			c.Class, c.Err = store.Other, errors.New("the memory database cannot do this")
 		}

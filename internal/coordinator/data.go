@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/kvbench/kvbench/internal/manifest"
+	"github.com/kvbench/kvbench/internal/spec"
+)
+
+// exitDone is the code of a load that has nothing left to do.
+const exitDone = 0
+
+// checkData looks at what the workers found in the store, before anything is
+// started: warnings go to the user, and a load of what is there already ends here.
+func (r *running) checkData() error {
+	s := r.job.Spec
+	for _, p := range r.parts {
+		for _, w := range p.warnings {
+			if !slices.Contains(r.warnings, w) {
+				r.warnings = append(r.warnings, w)
+			}
+		}
+	}
+	present := r.parts[0].present
+	for _, p := range r.parts {
+		present = min(present, p.present)
+	}
+	if s.Manifest == spec.InResults {
+		var err error
+		if present, err = r.checkFile(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.Phase != spec.Load || present == 0:
+	case present == s.InsertCount:
+		return &Error{exitDone, fmt.Errorf("nothing to do: all %d records are in the store already; -p reload=true loads them again", present)}
+	default:
+		r.warnings = append(r.warnings, fmt.Sprintf("the load goes on where it stood: %d of %d records are in the store already", present, s.InsertCount))
+	}
+	for _, w := range r.warnings {
+		r.job.Warn(w)
+	}
+	return nil
+}
+
+// The manifest in the results directory, for users who forbid writing it into the
+// store. It is written when a load is complete: one that is broken off begins anew.
+
+func (r *running) manifestFile() string {
+	var cluster uint64
+	for _, p := range r.parts {
+		if cluster == 0 {
+			cluster = p.cluster.GetId()
+		}
+	}
+	return filepath.Join(r.job.Out, manifest.FileName(cluster, r.job.Spec.Key.Table))
+}
+
+// checkFile compares the run with the manifest in the results directory.
+func (r *running) checkFile() (present int64, err error) {
+	s := r.job.Spec
+	m, err := manifest.ReadFile(r.manifestFile())
+	if err != nil {
+		return 0, &Error{ExitUsage, err}
+	}
+	if s.Phase == spec.Load {
+		plan, err := manifest.ForLoad(s, r.job.RunID, m, nil)
+		if err != nil {
+			return 0, &Error{ExitUsage, err}
+		}
+		r.warnings = append(r.warnings, plan.Warnings...)
+		r.plan = plan
+		if plan.Complete() {
+			return plan.Present, nil
+		}
+		return 0, nil // the workers do not know of it
+	}
+	if m == nil {
+		r.warnings = append(r.warnings, fmt.Sprintf("%s is not there: nothing is remembered of a load of table %q", r.manifestFile(), s.Key.Table))
+		return 0, nil
+	}
+	warnings, err := manifest.ForRun(s, m)
+	r.warnings = append(r.warnings, warnings...)
+	if err != nil {
+		return 0, &Error{ExitUsage, err}
+	}
+	return 0, nil
+}
+
+// remember writes the manifest of a load that every worker has finished.
+func (r *running) remember() error {
+	if r.plan == nil {
+		return nil
+	}
+	return manifest.WriteFile(r.manifestFile(), r.plan.Done())
+}
