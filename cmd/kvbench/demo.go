@@ -35,7 +35,7 @@ repeated by hand. Nothing is left running.`,
 	f.StringVar(&d.out, "out", "results", "`folder` for the results")
 	f.IntVar(&d.workers, "workers", 3, "number of workers")
 	f.IntVar(&d.records, "records", 100_000, "records to load")
-	f.IntVar(&d.target, "target", 6000, "operations a second of the paced run")
+	f.IntVar(&d.target, "target", 5000, "operations a second of the paced run")
 	f.DurationVar(&d.duration, "duration", 10*time.Second, "length of each run")
 	return cmd
 }
@@ -95,7 +95,12 @@ func (d *demo) run() (err error) {
 		{"run", "-w", "mixed", "-p", "recordcount=" + strconv.Itoa(d.records), "--threads", "32", "--target", strconv.Itoa(d.target), "--warmup", "2s", "--duration", seconds},
 		{"run", "-w", "mixed", "-p", "recordcount=" + strconv.Itoa(d.records), "--threads", "32", "--duration", seconds},
 	} {
-		if err := d.do(first, append(args, fleet...)); err != nil {
+		err := d.do(first, append(args, fleet...))
+		if e := (*exitError)(nil); errors.As(err, &e) && e.code == exitTarget {
+			fmt.Fprintln(d.app.stdout, "\nThis machine is too slow or too busy for that target; the report says so, and the demo goes on.")
+			err = nil
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kvbench/kvbench/internal/coordinator"
 )
 
 // The exit codes, so that scripts need not read reports.
@@ -68,6 +71,15 @@ func exit(code int, err error) error {
 		return nil
 	}
 	return &exitError{code, err}
+}
+
+// failed returns err with the code that it carries, of whatever package.
+func failed(err error) error {
+	var e *exitError
+	if errors.As(err, &e) {
+		return err
+	}
+	return exit(coordinator.ExitCode(err), err)
 }
 
 func usage(err error) error { return exit(exitUsage, err) }

@@ -99,7 +99,7 @@ func (b *bench) run() error {
 	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	fleet, disconnect, err := b.fleet.connect(first, a, s.Clients, log)
 	if err != nil {
-		return exit(coordinator.ExitCode(err), err)
+		return failed(err)
 	}
 	job := coordinator.Job{
 		Spec:     s,
@@ -122,11 +122,11 @@ func (b *bench) run() error {
 	view.end()
 	err = errors.Join(err, disconnect())
 	if summary == nil {
-		return exit(coordinator.ExitCode(err), err)
+		return failed(err)
 	}
 	if b.detach {
 		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s\n", summary.RunID)
-		return exit(coordinator.ExitCode(err), err)
+		return failed(err)
 	}
 	if err != nil {
 		fmt.Fprintln(a.stderr, "kvbench: "+err.Error())

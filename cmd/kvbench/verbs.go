@@ -28,7 +28,7 @@ func (a *app) fleetVerb(cmd *cobra.Command, do func(ctx context.Context, f *coor
 		if err == nil {
 			err = errors.Join(do(ctx, f, args), disconnect())
 		}
-		return exit(coordinator.ExitCode(err), err)
+		return failed(err)
 	}
 	return cmd
 }
