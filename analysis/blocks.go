@@ -16,22 +16,27 @@ import (
 // Long blocks are nearly independent of each other, single seconds are not.
 const maxBlocks = 30
 
-// allKinds stands for every kind of operation together.
-const allKinds = workload.Kinds
-
-// blocks are equal stretches of a window, to judge how much a run varies within itself.
+// blocks are equal stretches of a window, to judge how much a run varies within
+// itself. Intervals must be added in the order of their starts.
 type blocks struct {
 	window *window
 	width  time.Duration
 	all    []block
+
+	// Merging is quick into plain histograms, which take much memory: only one
+	// block has them, until the next begins.
+	current int
+	open    latencies[*hdrhistogram.Histogram]
 }
 
 // block is what was answered in one stretch, by kind.
 type block struct {
-	operations [workload.Kinds + 1]float64
-	service    [workload.Kinds + 1]*hdrhistogram.PackedHistogram
-	response   [workload.Kinds + 1]*hdrhistogram.PackedHistogram
+	operations [workload.Kinds]float64
+	latencies  latencies[*hdrhistogram.PackedHistogram]
 }
+
+// latencies are histograms by kind, of service and response time.
+type latencies[H any] [workload.Kinds][2]H
 
 // newBlocks cuts a window into blocks of at least a second.
 func newBlocks(w *window) *blocks {
@@ -45,33 +50,46 @@ func newBlocks(w *window) *blocks {
 // add counts an interval: its operations in the blocks that it spans, its
 // histograms in the one in which its middle lies.
 func (b *blocks) add(iv *results.Interval) {
+	if len(b.all) == 0 {
+		return
+	}
 	for i := range b.all {
 		from := b.window.from + time.Duration(i)*b.width
 		span := window{from: from, to: from + b.width}
-		block := &b.all[i]
-		if share := span.share(iv.Start, iv.End); share > 0 {
-			for r, n := range iv.Window.Rows {
-				if r := measure.Row(r); answered(r) {
-					block.operations[r.Kind()] += share * float64(n.Operations)
-					block.operations[allKinds] += share * float64(n.Operations)
-				}
+		share := span.share(iv.Start, iv.End)
+		if share == 0 {
+			continue
+		}
+		for r, n := range iv.Window.Rows {
+			if r := measure.Row(r); answered(r) {
+				b.all[i].operations[r.Kind()] += share * float64(n.Operations)
 			}
 		}
-		if middle := iv.Start + (iv.End-iv.Start)/2; middle >= span.from && middle < span.to {
-			for _, h := range iv.Histograms {
-				if h.Warmup || !answered(h.Row) || h.Quantity > results.Response {
-					continue
-				}
-				to := &block.service
-				if h.Quantity == results.Response {
-					to = &block.response
-				}
-				for _, k := range [...]int{int(h.Row.Kind()), allKinds} {
-					if to[k] == nil {
-						to[k] = hdrhistogram.NewPacked(measure.Lowest, measure.Highest, measure.Digits)
-					}
-					to[k].Merge(h.PackedHistogram)
-				}
+	}
+	middle := iv.Start + (iv.End-iv.Start)/2 - b.window.from
+	if middle < 0 || middle >= time.Duration(len(b.all))*b.width {
+		return
+	}
+	if i := int(middle / b.width); i > b.current {
+		b.close()
+		b.current = i
+	}
+	for _, h := range iv.Histograms {
+		if !h.Warmup && answered(h.Row) && h.Quantity <= results.Response {
+			mergePacked(&b.open[h.Row.Kind()][h.Quantity], h.PackedHistogram)
+		}
+	}
+}
+
+// close packs the histograms of the block at hand.
+func (b *blocks) close() {
+	for k := range b.open {
+		for q, h := range b.open[k] {
+			if h != nil && h.TotalCount() > 0 {
+				packed := hdrhistogram.NewPacked(measure.Lowest, measure.Highest, measure.Digits)
+				packed.MergeFrom(h)
+				b.all[b.current].latencies[k][q] = packed
+				h.Reset()
 			}
 		}
 	}

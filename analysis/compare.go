@@ -11,9 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -72,68 +71,61 @@ func Compare(a, b *Run) *Comparison {
 	if min(len(a.blocks.all), len(b.blocks.all)) < minBlocks {
 		c.Notes = append(c.Notes, fmt.Sprintf("Too short to judge noise: both runs need at least %d s of window.", minBlocks))
 	}
-	for k := range workload.Kinds + 1 {
-		name := total
-		if k < workload.Kinds {
-			name = workload.Kind(k).String()
-		}
-		va, vb := a.blocks.operations(k), b.blocks.operations(k)
-		rateA, rateB := a.answeredRate(k), b.answeredRate(k)
-		if rateA == 0 || rateB == 0 {
-			continue
-		}
-		c.add(Delta{Kind: name, Metric: "ops_per_s", A: rateA, B: rateB}, meanError(va), meanError(vb), len(va), len(vb), true)
-		for _, q := range []struct {
-			name  string
-			of    func(*block) *hdrhistogram.PackedHistogram
-			whole func(*row) *hdrhistogram.Histogram
-		}{
-			{"service_us_", func(b *block) *hdrhistogram.PackedHistogram { return b.service[k] }, func(r *row) *hdrhistogram.Histogram { return r.service }},
-			{"response_us_", func(b *block) *hdrhistogram.PackedHistogram { return b.response[k] }, func(r *row) *hdrhistogram.Histogram { return r.response }},
-		} {
-			la := measure.LatencyOf(q.whole(a.answeredRow(k)))
-			lb := measure.LatencyOf(q.whole(b.answeredRow(k)))
-			if la == nil || lb == nil {
-				continue
-			}
-			ea, eb := a.blocks.bootstrap(q.of), b.blocks.bootstrap(q.of)
-			for i, m := range metrics {
-				if m.name == "max" { // one sample: nothing can be said of its noise
-					continue
-				}
-				c.add(Delta{Kind: name, Metric: q.name + m.name, A: m.of(la), B: m.of(lb)}, ea[i], eb[i], len(a.blocks.all), len(b.blocks.all), false)
-			}
-		}
+	for k := range workload.Kind(workload.Kinds) {
+		c.compare(k.String(), a, b, func(o workload.Kind) bool { return o == k })
 	}
+	c.compare(total, a, b, func(workload.Kind) bool { return true })
 	return c
 }
 
-// answeredRow sums up what was answered of a kind, or of all.
-func (r *Run) answeredRow(kind int) *row {
-	sum := r.fleet.sum(func(row measure.Row) bool {
-		return answered(row) && (kind == allKinds || int(row.Kind()) == kind)
-	})
-	return &sum
-}
-
-func (r *Run) answeredRate(kind int) float64 {
-	if s := r.window.seconds(); s > 0 {
-		return r.answeredRow(kind).rate.operations / s
+// compare compares what was answered of the kinds that are of this name.
+func (c *Comparison) compare(name string, a, b *Run, is func(workload.Kind) bool) {
+	rowA, rowB := a.answeredOf(is), b.answeredOf(is)
+	if rowA.rate.operations == 0 || rowB.rate.operations == 0 {
+		return
 	}
-	return 0
+	blocks := min(len(a.blocks.all), len(b.blocks.all))
+	c.add(Delta{
+		Kind: name, Metric: "ops_per_s",
+		A: rowA.rate.operations / a.window.seconds(),
+		B: rowB.rate.operations / b.window.seconds(),
+	}, meanError(a.blocks.rates(is)), meanError(b.blocks.rates(is)), blocks, true)
+	for _, l := range []struct {
+		name     string
+		quantity results.Quantity
+		a, b     *Latency
+	}{
+		{"service_us_", results.Service, measure.LatencyOf(rowA.service), measure.LatencyOf(rowB.service)},
+		{"response_us_", results.Response, measure.LatencyOf(rowA.response), measure.LatencyOf(rowB.response)},
+	} {
+		if l.a == nil || l.b == nil {
+			continue
+		}
+		errA, errB := a.blocks.bootstrap(is, l.quantity), b.blocks.bootstrap(is, l.quantity)
+		for i, m := range metrics {
+			if m.name != "max" { // one sample: nothing can be said of its noise
+				c.add(Delta{Kind: name, Metric: l.name + m.name, A: m.of(l.a), B: m.of(l.b)}, errA[i], errB[i], blocks, false)
+			}
+		}
+	}
 }
 
-// add judges a change by the standard errors of both values, from so many blocks.
-func (c *Comparison) add(d Delta, errA, errB float64, na, nb int, moreIsBetter bool) {
+// answeredOf sums up what was answered of some kinds.
+func (r *Run) answeredOf(is func(workload.Kind) bool) row {
+	return r.fleet.sum(func(row measure.Row) bool { return answered(row) && is(row.Kind()) })
+}
+
+// add judges a change by the standard errors of both values, each from so many blocks at least.
+func (c *Comparison) add(d Delta, errA, errB float64, blocks int, moreIsBetter bool) {
 	d.Judged = Unknown
 	if d.A > 0 {
 		d.Change = d.B/d.A - 1
 	}
-	if min(na, nb) >= minBlocks && d.A > 0 {
+	if blocks >= minBlocks && d.A > 0 {
 		va, vb := errA*errA, errB*errB
 		freedom := math.Inf(1)
 		if va+vb > 0 { // Welch-Satterthwaite
-			freedom = (va + vb) * (va + vb) / (va*va/float64(na-1) + vb*vb/float64(nb-1))
+			freedom = (va + vb) * (va + vb) / ((va*va + vb*vb) / float64(blocks-1))
 		}
 		noise := studentT(0.995, freedom) * math.Sqrt(va+vb) / d.A
 		d.Noise = &noise
@@ -150,11 +142,15 @@ func (c *Comparison) add(d Delta, errA, errB float64, na, nb int, moreIsBetter b
 	c.Deltas = append(c.Deltas, d)
 }
 
-// operations returns the rate of a kind in every block.
-func (b *blocks) operations(kind int) []float64 {
+// rates returns the rate of some kinds in every block.
+func (b *blocks) rates(is func(workload.Kind) bool) []float64 {
 	rates := make([]float64, len(b.all))
 	for i := range b.all {
-		rates[i] = b.all[i].operations[kind] / b.width.Seconds()
+		for k, n := range b.all[i].operations {
+			if is(workload.Kind(k)) {
+				rates[i] += n / b.width.Seconds()
+			}
+		}
 	}
 	return rates
 }
@@ -178,8 +174,8 @@ func meanError(v []float64) float64 {
 // draws is how many samples the bootstrap draws: enough for a standard error to about 5 %.
 const draws = 200
 
-// bootstrap returns the standard errors of the metrics of a latency.
-func (b *blocks) bootstrap(of func(*block) *hdrhistogram.PackedHistogram) []float64 {
+// bootstrap returns the standard errors of the metrics of the latency of some kinds.
+func (b *blocks) bootstrap(is func(workload.Kind) bool, q results.Quantity) []float64 {
 	errs := make([]float64, len(metrics))
 	n := len(b.all)
 	if n < minBlocks {
@@ -191,8 +187,10 @@ func (b *blocks) bootstrap(of func(*block) *hdrhistogram.PackedHistogram) []floa
 	for range draws {
 		merged.Reset()
 		for range n {
-			if h := of(&b.all[random.IntN(n)]); h != nil {
-				h.MergeInto(merged)
+			for k, of := range b.all[random.IntN(n)].latencies {
+				if h := of[q]; h != nil && is(workload.Kind(k)) {
+					h.MergeInto(merged)
+				}
 			}
 		}
 		if l := measure.LatencyOf(merged); l != nil {

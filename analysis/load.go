@@ -182,6 +182,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 		r.blocks.add(iv)
 	}
 	r.series = series.close()
+	r.blocks.close()
 	for _, p := range r.parts {
 		r.fleet.merge(p)
 	}
