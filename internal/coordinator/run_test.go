@@ -345,7 +345,7 @@ func TestLostWorker(t *testing.T) {
 		case m.State != results.Lost || m.LostAtS == nil || *m.LostAtS < 1 || *m.LostAtS > 3:
 			t.Errorf("%+v", m)
 		default:
-			if n := operations(t, s.Dir, "w1"); n < 200 || n >= 800 {
+			if n := operations(t, s.Dir, "w1"); n < 100 || n >= 800 {
 				t.Errorf("%d operations of the lost worker are kept", n)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,7 +81,7 @@ func newRun(a *assignment, cfg Config, journals archive) *run {
 
 // prepare opens the database and builds the lanes. On an error everything is
 // closed again and the run is over.
-func (r *run) prepare(ctx context.Context) (err error) {
+func (r *run) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	r.mu.Lock()
@@ -90,9 +91,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	r.mu.Unlock()
 
-	if err = r.open(ctx); err == nil {
-		err = r.build()
-	}
+	err := r.ready(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.how != workerpb.End_END_UNSPECIFIED {
@@ -113,13 +112,30 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
+// ready opens the database and builds the lanes. A panic is an error of this run,
+// which is over then, and of no other.
+func (r *run) ready(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("panic", "part", "prepare", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic while the run was prepared: %v (the worker's log has the stack)", p)
+			r.sessions, r.driver = nil, nil // in whatever state they are
+		}
+	}()
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	return r.build()
+}
+
 // open connects to the database and sees whether it answers.
 func (r *run) open(ctx context.Context) error {
 	pd := strings.Join(r.spec.TiKV.PD, ",")
-	var err error
-	if r.driver, err = r.cfg.Open(ctx, r.spec); err != nil {
+	driver, err := r.cfg.Open(ctx, r.spec)
+	if err != nil {
 		return fmt.Errorf("the cluster at PD %s cannot be opened: %w", pd, err)
 	}
+	r.driver = driver
 	lanes := min(r.cfg.Lanes, r.spec.Threads)
 	for l := range lanes {
 		s, err := r.driver.Open(l, threads(r.spec.Threads, l, lanes), &r.clock)
@@ -160,6 +176,12 @@ func threads(all, lane, lanes int) int {
 // build makes the lanes.
 func (r *run) build() error {
 	s, lanes := r.spec, len(r.sessions)
+	if s.Phase == spec.Verify {
+		var err error
+		if r.slices, err = workload.Slices(s); err != nil {
+			return err
+		}
+	}
 	r.collector = measure.NewCollector(measure.Config{Paced: s.Paced(), Warmup: s.Warmup, Window: s.Duration}, lanes)
 	r.begun = make([]atomic.Int64, lanes)
 	for l, session := range r.sessions {
@@ -197,6 +219,11 @@ func (r *run) build() error {
 
 // source makes the operations of a lane.
 func (r *run) source(p workload.Place) (lane.Source, error) {
+	if r.spec.Phase == spec.Verify {
+		sweep, err := workload.NewSweep(r.spec, p, r.slices)
+		r.sweeps = append(r.sweeps, sweep)
+		return sweep, err
+	}
 	generator, err := workload.New(r.spec, p)
 	if err != nil || r.loading == nil {
 		return generator, err
@@ -298,10 +325,22 @@ func (r *run) execute(journal *results.Journal) {
 			reason = r.err.Error()
 		}
 	}
-	if err := errors.Join(journal.Close(reason), r.close()); err != nil {
+	if err := errors.Join(journal.CloseWith(reason, r.findings()), r.close()); err != nil {
 		r.how, r.err = workerpb.End_END_FAILED, errors.Join(r.err, err)
 	}
 	r.finish()
+}
+
+// findings is what all lanes of a verification found; nil if it is none.
+func (r *run) findings() *workload.Findings {
+	if r.sweeps == nil {
+		return nil
+	}
+	all := &workload.Findings{}
+	for _, s := range r.sweeps {
+		all.Add(s.Findings())
+	}
+	return all
 }
 
 // runLane runs a lane. A panic ends the run and not the process: what the other

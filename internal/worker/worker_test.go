@@ -381,6 +381,22 @@ func TestClusterIsNotThere(t *testing.T) {
 	}
 }
 
+func TestPanicWhilePreparing(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{}
+	cfg := Config{Name: "w", Data: t.TempDir(), Open: db.Open, Log: slog.New(slog.DiscardHandler)}
+	w, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(0)
+	db.Panic.Store(true)
+	if _, err := w.Prepare(t.Context(), request("r", nil)); err == nil || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("error %v", err)
+	}
+	prepare(t, w, request("r2", nil)) // the worker is free
+}
+
 func TestTargetIsChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorker(t, &workertest.Memory{}, nil)
