@@ -15,6 +15,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asKvbench) != "" {
+		main()
+	}
 	testscript.Main(m, map[string]func(){"kvbench": main})
 }
 

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/playground"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// asKvbench in the environment makes the test's binary be kvbench.
+const asKvbench = "KVBENCH_TEST_AS_KVBENCH"
+
+// process is a kvbench in a process of its own.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu             sync.Mutex
+	stdout, stderr bytes.Buffer
+}
+
+// writer is one of a process's outputs.
+type writer struct {
+	p   *process
+	buf *bytes.Buffer
+}
+
+func (w writer) Write(b []byte) (int, error) {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	return w.buf.Write(b)
+}
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), asKvbench+"=1")
+	p.cmd.Stdout, p.cmd.Stderr = writer{p, &p.stdout}, writer{p, &p.stderr}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // its code is read from the state
+	}()
+	t.Cleanup(func() {
+		select {
+		case <-p.done:
+			return
+		default:
+		}
+		p.interrupt()
+		select {
+		case <-p.done:
+		case <-time.After(10 * time.Second):
+			_ = p.cmd.Process.Kill()
+			<-p.done
+		}
+	})
+	return p
+}
+
+func (p *process) interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) }
+
+func (p *process) said() (stdout, stderr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stdout.String(), p.stderr.String()
+}
+
+// until waits until stderr has the text, and returns what follows it.
+func (p *process) until(text string) string {
+	p.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		_, stderr := p.said()
+		if _, after, ok := strings.Cut(stderr, text); ok && strings.Contains(after, "\n") {
+			return after
+		}
+		select {
+		case <-p.done:
+			p.t.Fatalf("%v ended without saying %q:\n%s", p.cmd.Args[1:], text, stderr)
+		case <-time.After(10 * time.Millisecond): // of looking again
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%v does not say %q:\n%s", p.cmd.Args[1:], text, stderr)
+		}
+	}
+}
+
+// code waits for the end.
+func (p *process) code(within time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(within):
+		_, stderr := p.said()
+		p.t.Fatalf("%v still runs after %v:\n%s", p.cmd.Args[1:], within, stderr)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// do runs a kvbench that must succeed.
+func do(t *testing.T, args ...string) (stdout string) {
+	t.Helper()
+	p := start(t, args...)
+	if code := p.code(time.Minute); code != 0 {
+		_, stderr := p.said()
+		t.Fatalf("%v: exit code %d\n%s", args, code, stderr)
+	}
+	stdout, _ = p.said()
+	return stdout
+}
+
+// fleet is a playground with data and workers in processes of their own.
+type fleet struct {
+	cluster *playground.Cluster
+	args    []string // of a verb, to use them
+	out     string
+	workers []*process
+}
+
+func newFleet(t *testing.T, workers int) *fleet {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, err := playground.Start(ctx, playground.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &fleet{cluster: c, out: t.TempDir()}
+	var addresses []string
+	for range workers {
+		w := start(t, "worker", "--listen", "127.0.0.1:0", "--data", t.TempDir())
+		addresses = append(addresses, strings.Fields(w.until(`"worker ready" address=`))[0])
+		f.workers = append(f.workers, w)
+	}
+	f.args = []string{"--workers", strings.Join(addresses, ","), "--pd", c.PDAddr(), "--out", f.out,
+		"-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10", "--threads", "8"}
+	do(t, f.verb("load")...)
+	return f
+}
+
+func (f *fleet) verb(args ...string) []string { return append(args, f.args...) }
+
+// TestInterruptKeepsWhatWasMeasured: Ctrl-C stops the load on every worker within
+// two seconds, and what was measured is reported.
+func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--duration", "10m", "--json")...)
+	run.until("measuring ")
+	run.until("p50") // the first second with operations
+	run.interrupt()
+	if code := run.code(20 * time.Second); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	stdout, stderr := run.said()
+	var doc analysis.Document
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+		t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
+	}
+	r := doc.Runs[0]
+	if r.Operations == 0 || r.Verdict.Code != exitInterrupted {
+		t.Errorf("%d operations are reported, verdict %+v", r.Operations, r.Verdict)
+	}
+	dirs, err := filepath.Glob(filepath.Join(f.out, r.RunID, "*", results.WorkerFile))
+	if err != nil || len(dirs) != 2 {
+		t.Fatalf("the results are of %d workers: %v", len(dirs), err)
+	}
+	var stopped float64
+	for e := range results.Events(filepath.Join(f.out, r.RunID)) {
+		if e.Kind == "stop" {
+			stopped = e.S
+		}
+	}
+	for _, path := range dirs {
+		w, err := results.ReadWorker(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.State != results.Finished || stopped == 0 || w.EndS-stopped > 2 {
+			t.Errorf("%s is %s; it ended %.2f s after the stop", w.Name, w.State, w.EndS-stopped)
+		}
+	}
+}
+
+// TestSecondInterruptGivesUp: while the stores answer nothing, the first one
+// waits for what is in flight, the second one does not.
+func TestSecondInterruptGivesUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	run := start(t, f.verb("run", "-w", "read", "--duration", "10m", "--json")...)
+	run.until("p50")
+	for _, s := range f.cluster.State().Stores {
+		if err := f.cluster.StallStore(s.ID, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run.interrupt()
+	run.interrupt()
+	began := time.Now()
+	if code := run.code(20 * time.Second); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v to give up", took)
+	}
+	if err := f.cluster.Restore(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKilledWorkerIsLost: the run goes on without it, what it had measured is in the
+// results, and the exit code says so.
+func TestKilledWorkerIsLost(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for a worker to be declared lost")
+	}
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "8s", "--json")...)
+	run.until("p50")
+	run.until("p50")
+	if err := f.workers[1].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if code := run.code(time.Minute); code != exitDegraded {
+		t.Errorf("exit code %d, want %d", code, exitDegraded)
+	}
+	stdout, stderr := run.said()
+	var doc analysis.Document
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+		t.Fatalf("report: %v\n%s", err, stderr)
+	}
+	r := doc.Runs[0]
+	if len(r.WorkersLost) != 1 || r.WorkersExpected != 2 || r.WorkersFinished != 1 {
+		t.Errorf("expected %d, finished %d, lost %+v", r.WorkersExpected, r.WorkersFinished, r.WorkersLost)
+	}
+	for _, w := range r.Workers {
+		if w.Operations == 0 {
+			t.Errorf("nothing is known of what %s did", w.Name)
+		}
+	}
+}
+
+// TestDetachedRunIsSteeredFromOutside: started and left alone, looked at, given another
+// target, stopped and collected.
+func TestDetachedRunIsSteeredFromOutside(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	run := start(t, f.verb("run", "-w", "read", "--target", "100", "--duration", "10m", "--detach")...)
+	if code := run.code(time.Minute); code != 0 {
+		_, stderr := run.said()
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	id := strings.TrimSpace(strings.SplitN(run.until("kvbench collect "), "\n", 2)[0])
+	workers := f.args[:2]
+	verb := func(args ...string) []string { return append(args, workers...) }
+
+	operations := func() int64 {
+		var rows []statusRow
+		if err := json.Unmarshal([]byte(do(t, verb("status", "--json")...)), &rows); err != nil || len(rows) != 1 {
+			t.Fatalf("status: %v, %+v", err, rows)
+		}
+		if rows[0].Run != id {
+			t.Fatalf("status is of run %q, want %q", rows[0].Run, id)
+		}
+		return rows[0].Operations
+	}
+	do(t, verb("target", "2000")...)
+	deadline := time.Now().Add(30 * time.Second)
+	for operations() < 3000 { // at 100/s that would be half a minute
+		if time.Now().After(deadline) {
+			t.Fatal("the new target does not show")
+		}
+		time.Sleep(100 * time.Millisecond) // of looking again
+	}
+	busy := start(t, f.verb("run", "-w", "read", "--duration", "1s")...)
+	if code := busy.code(time.Minute); code != exitUnreachable {
+		t.Errorf("a second coordinator: exit code %d, want %d", code, exitUnreachable)
+	}
+	busy.until("kvbench stop " + id)
+	do(t, verb("stop", id)...)
+	p := start(t, append(verb("collect", id, "--json"), "--out", f.out)...)
+	if code := p.code(time.Minute); code != exitInterrupted {
+		t.Errorf("collect: exit code %d, want the verdict's %d", code, exitInterrupted)
+	}
+	stdout, stderr := p.said()
+	var doc analysis.Document
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 || doc.Runs[0].Operations < 3000 {
+		t.Errorf("collected: %v\n%s\n%s", err, stdout, stderr)
+	}
+}
+
+// TestDemo is the README's first command, shortened.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 15 s")
+	}
+	out := t.TempDir()
+	stdout := do(t, "demo", "--out", out, "--records", "3000", "--target", "500", "--duration", "2s")
+	if n := strings.Count(stdout, "\nverdict"); n != 3 {
+		t.Errorf("%d reports, want 3:\n%s", n, stdout)
+	}
+	if !strings.Contains(stdout, "3,000") {
+		t.Error("the load is not of 3,000 records")
+	}
+	if runs, err := results.Find(out); err != nil || len(runs) != 3 {
+		t.Errorf("%d runs in the results, want 3: %v", len(runs), err)
+	}
+}
