@@ -9,8 +9,8 @@
 // show a token or a certificate. Whatever a stranger sends is refused before it is
 // decoded, is bounded in memory and connections, and leaves one line in the log.
 //
-//go:generate go tool -modfile=../../tools/go.mod buf lint
-//go:generate go tool -modfile=../../tools/go.mod buf generate
+//go:generate go tool -modfile=../tools/go.mod buf lint
+//go:generate go tool -modfile=../tools/go.mod buf generate
 package control
 
 import "time"
