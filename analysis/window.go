@@ -56,7 +56,7 @@ func findWindow(run *results.Run, workers []*worker) window {
 		latest = max(latest, k.end)
 	}
 	w.to = w.from + results.Duration(run.WindowS)
-	byCount := run.Plan.Operations > 0 || run.Phase == "load"
+	byCount := run.Plan.Operations > 0 || run.Phase != "run"
 	if run.WindowS == 0 || byCount && latest < w.to {
 		w.whole, w.to = false, latest
 	}

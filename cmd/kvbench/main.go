@@ -85,7 +85,7 @@ truthfully what the cluster did with it.`,
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 	)
 	root.AddCommand(
-		a.loadCommand(), a.runCommand(), a.demoCommand(), a.workloadsCommand(),
+		a.loadCommand(), a.runCommand(), a.verifyCommand(), a.demoCommand(), a.workloadsCommand(),
 		a.analyzeCommand(), a.compareCommand(), a.collectCommand(),
 		a.statusCommand(), a.stopCommand(), a.targetCommand(),
 		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,12 +32,32 @@ func (a *app) loadCommand() *cobra.Command {
 		Use:     "load",
 		GroupID: "load",
 		Short:   "Insert the records of a workload, every one exactly once",
-		Long:    "Insert the records of a workload, every one exactly once, however many workers and threads there are.\n" + fleetHelp,
+		Long: `Insert the records of a workload, every one exactly once, however many workers and threads there
+are. A load that was broken off goes on where it stood when it is started again; one that is
+complete is left alone, unless -p reload=true.
+` + fleetHelp,
 		Example: `  kvbench load -w read -p recordcount=100000 --workers 127.0.0.1:7070,127.0.0.1:7071
   kvbench load -w a -p recordcount=10000000 --threads 200 --batch 20 --kube`,
 		Args: cobra.NoArgs,
 	}
-	a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "false", Where: "kvbench load"})
+	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "false", Where: "kvbench load"})
+	cmd.Flags().BoolVar(&b.verify, "verify", false, "afterwards scan the table: every record must be there and right, and nothing else (kvbench verify)")
+	return cmd
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "verify",
+		GroupID: "load",
+		Short:   "Scan a table: every record of a load must be there and right, and nothing else",
+		Long: `Scan a table with all workers, count its rows and check every one: its shape, and with
+dataintegrity=true its content. If that does not account for every record, each one is looked up,
+to tell which are missing. Properties must be those of the load. It exits with 6 if anything is wrong.
+` + fleetHelp,
+		Example: `  kvbench verify -w read -p recordcount=100000 --threads 16 --workers 127.0.0.1:7070,127.0.0.1:7071`,
+		Args:    cobra.NoArgs,
+	}
+	a.benchFlags(cmd, spec.Pair{Key: "verify", Value: spec.ByScan, Where: "kvbench verify"})
 	return cmd
 }
 
@@ -51,7 +73,8 @@ func (a *app) runCommand() *cobra.Command {
   kvbench run -w a --json >report.json`,
 		Args: cobra.NoArgs,
 	}
-	a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
+	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
+	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
 	return cmd
 }
 
@@ -66,9 +89,12 @@ type bench struct {
 	quiet  bool
 	detach bool
 	limits results.Limits
+
+	verify       bool // the table, after a load
+	verifyWrites bool // after a run
 }
 
-func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) {
+func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	f := cmd.Flags()
 	f.SortFlags = false
 	b := &bench{app: a, phase: phase}
@@ -80,13 +106,42 @@ func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) {
 	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results")
 	f.IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
 	cmd.RunE = func(*cobra.Command, []string) error { return b.run() }
+	return b
+}
+
+// do does what is asked for, and what is to follow it. An error may be none: that
+// there is nothing to do.
+func (b *bench) do(ctx context.Context, fleet *coordinator.Fleet, job coordinator.Job) ([]*coordinator.Summary, error) {
+	if job.Spec.Phase == spec.Verify {
+		return fleet.Verify(ctx, job)
+	}
+	var all []*coordinator.Summary
+	summary, err := fleet.Run(ctx, job)
+	if summary != nil {
+		all = append(all, summary)
+	}
+	if !b.verify || coordinator.ExitCode(err) != exitValid {
+		return all, err
+	}
+	if err != nil {
+		job.Warn(err.Error())
+	}
+	verified, err := fleet.Verify(ctx, job)
+	return append(all, verified...), err
 }
 
 func (b *bench) run() error {
 	a := b.app
-	s, err := b.what.parse(a.env, b.phase)
+	extra := []spec.Pair{b.phase}
+	if b.verifyWrites {
+		extra = append(extra, spec.Pair{Key: "verifywrites", Value: "true", Where: "--verify-writes"})
+	}
+	s, err := b.what.parse(a.env, extra...)
 	if err != nil {
 		return usage(err)
+	}
+	if b.detach && (b.verify || s.VerifyWrites) {
+		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
 	}
 	if _, err := b.report.format(); err != nil {
 		return err
@@ -118,24 +173,31 @@ func (b *bench) run() error {
 		fmt.Fprintln(a.stderr, "kvbench: "+text)
 	}
 	began := time.Now()
-	summary, err := fleet.Run(first, job)
+	summaries, err := b.do(first, fleet, job)
 	view.end()
 	err = errors.Join(err, disconnect())
-	if summary == nil {
+	if len(summaries) == 0 {
 		return failed(err)
 	}
 	if b.detach {
-		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s\n", summary.RunID)
+		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s\n", summaries[0].RunID)
 		return failed(err)
 	}
 	if err != nil {
 		fmt.Fprintln(a.stderr, "kvbench: "+err.Error())
 	}
+	var dirs []string
+	for _, summary := range summaries {
+		dirs = append(dirs, summary.Dir)
+		if v := summary.Run.Verification; v != nil && v.Bad() == 0 && !b.quiet {
+			fmt.Fprintln(a.stderr, v.Text())
+		}
+	}
 	if !b.quiet {
-		fmt.Fprintf(a.stderr, "results: %s (%v)\n", summary.Dir, time.Since(began).Round(100*time.Millisecond))
+		fmt.Fprintf(a.stderr, "results: %s (%v)\n", strings.Join(dirs, " "), time.Since(began).Round(100*time.Millisecond))
 	}
 	// What the coordinator saw beats what the analysis found: an interrupted run is not judged.
-	reported := b.report.write(a, summary.Dir)
+	reported := b.report.write(a, dirs...)
 	if code := coordinator.ExitCode(err); code != 0 {
 		return &exitError{code: code}
 	}

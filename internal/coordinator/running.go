@@ -15,6 +15,7 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
 )
 
 // running is a job while it is done.
@@ -186,6 +187,10 @@ func (r *running) finish(patient context.Context) error {
 		}
 	}
 	var verdict error
+	var unread error
+	if r.job.Spec.Phase == spec.Verify {
+		r.record.Verification, unread = r.verified()
+	}
 	r.record.State = results.Finished
 	switch {
 	case patient.Err() != nil:
@@ -197,9 +202,12 @@ func (r *running) finish(patient context.Context) error {
 	case lost == len(r.parts):
 		r.record.State = results.Failed
 	}
-	err := errors.Join(r.write(), r.events.Close())
+	err := errors.Join(r.write(), r.events.Close(), unread)
 	if verdict == nil && lost > r.job.Limits.TolerateLost {
 		verdict = &Error{ExitDegraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.parts), lossesOf(r.record.Fleet))}
+	}
+	if wrong := verdictOf(r.record.Verification); wrong != nil && (verdict == nil || ExitCode(wrong) == ExitWrong) {
+		verdict = wrong
 	}
 	if verdict == nil && lost == 0 {
 		err = errors.Join(err, r.remember())

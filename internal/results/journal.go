@@ -241,7 +241,11 @@ func ClassOf(row measure.Row) string {
 
 // Close ends the journal of a worker whose part is over, for the reason given
 // if it ended before its time.
-func (j *Journal) Close(reason string) error {
+func (j *Journal) Close(reason string) error { return j.CloseWith(reason, nil) }
+
+// CloseWith is Close for a verification, which has found something.
+func (j *Journal) CloseWith(reason string, found *workload.Findings) error {
+	j.worker.Findings = found
 	j.worker.State, j.worker.Reason, j.worker.EndS = Finished, reason, seconds(j.last)
 	if err := j.closeFiles(); err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/kvbench/kvbench/internal/workload"
 )
 
 // Version is that of the layout and of the documents in it.
@@ -33,6 +35,9 @@ type Run struct {
 	Limits   Limits            `json:"limits"`
 	Warnings []string          `json:"warnings,omitempty"` // of the properties and of the data, as the user was shown them
 	Verdict  *Verdict          `json:"verdict"`            // once the run has been judged
+
+	// Verification is what a verification of the table, or of a run's writes, came to.
+	Verification *Verification `json:"verification,omitempty"`
 }
 
 // State is how far a run, or a worker's part of it, has come.
@@ -157,6 +162,8 @@ type Worker struct {
 	Host      map[string]string `json:"host"`   // name, system, CPUs, …
 	Tuning    map[string]string `json:"tuning"` // garbage collector, connections, …
 	StartSkew float64           `json:"start_skew_us"`
+	// Findings is what a verification of the table found here.
+	Findings *workload.Findings `json:"findings,omitempty"`
 }
 
 // WriteWorker writes worker.json into a worker's directory.

@@ -47,9 +47,11 @@ type run struct {
 	sessions  []store.Session
 	lanes     []*lane.Lane
 	collector *measure.Collector
-	loading   *loading       // nil unless it is a load
-	warnings  []string       // for the user
-	begun     []atomic.Int64 // by lane: lateness of the first operation, in ns; notBegun before
+	loading   *loading          // nil unless it is a load
+	slices    [][]byte          // of the key space, for a verification
+	sweeps    []*workload.Sweep // of a verification, by lane
+	warnings  []string          // for the user
+	begun     []atomic.Int64    // by lane: lateness of the first operation, in ns; notBegun before
 
 	mu      sync.Mutex
 	state   workerpb.State

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/kvbench/kvbench/internal/spec"
@@ -71,6 +72,20 @@ func (k *keyCodec) append(dst []byte, number int64) []byte {
 		dst = append(dst, '0')
 	}
 	return append(dst, text...)
+}
+
+// possible reports whether a key looks like one of a record.
+func (k *keyCodec) possible(key []byte) bool {
+	digits, ok := bytes.CutPrefix(key, k.head)
+	if !ok || len(digits) == 0 || len(digits) < k.width || len(digits) > max(k.width, 20) {
+		return false
+	}
+	for _, d := range digits {
+		if (d < '0' || d > '9') && (!k.hex || d < 'a' || d > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // user returns what YCSB calls the key: without the table.

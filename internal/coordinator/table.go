@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// ExitWrong is the code of a verification that found something.
+const ExitWrong = 6
+
+// Verify verifies that a table holds the records that it should and nothing else.
+// The workers scan the whole table; if that does not account for every record, each
+// one is got, to tell which. Every pass has a summary. The error says what was found.
+func (f *Fleet) Verify(ctx context.Context, job Job) ([]*Summary, error) {
+	if job.Warn == nil {
+		job.Warn = func(string) {}
+	}
+	var err error
+	if job.Spec, err = passOf(job.Spec, spec.ByScan); err != nil {
+		return nil, err
+	}
+	scan, err := f.Run(ctx, job)
+	if scan == nil {
+		return nil, err
+	}
+	all := []*Summary{scan}
+	v := scan.Run.Verification
+	if v == nil || v.Missing == 0 || ctx.Err() != nil {
+		return all, err
+	}
+	job.RunID = ""
+	var getErr error
+	if job.Spec, getErr = passOf(job.Spec, spec.ByGet); getErr != nil {
+		return all, errors.Join(err, getErr)
+	}
+	get, getErr := f.Run(ctx, job)
+	if get == nil {
+		return all, errors.Join(err, getErr)
+	}
+	all = append(all, get)
+	if w := get.Run.Verification; w != nil && w.Missing == 0 && v.Bad() == v.Missing && job.Spec.Key.Hash != spec.Mix && job.Spec.Key.Order == spec.Hashed {
+		// Not all hashes of numbers differ, in loads of billions of records.
+		job.Warn(fmt.Sprintf("%d records share their keys with others: keyhash=%s is not one-to-one, keyhash=%s is", v.Missing, job.Spec.Key.Hash, spec.Mix))
+		return all, getErr
+	}
+	return all, errors.Join(err, getErr)
+}
+
+// passOf is a specification of a verification by that way.
+func passOf(s *spec.Spec, way string) (*spec.Spec, error) {
+	properties := s.Properties()
+	properties["verify"], properties["dotransactions"] = way, "false"
+	pass, err := spec.ParseMap(properties)
+	if err != nil {
+		return nil, &Error{ExitUsage, err}
+	}
+	pass.Warnings = nil // have been said
+	return pass, nil
+}
+
+// verified joins what the workers found of the table. r.mu is held.
+func (r *running) verified() (*results.Verification, error) {
+	s := r.job.Spec
+	v := &results.Verification{Of: results.OfTable, Expected: s.InsertCount, Fraction: 1, Problems: []results.Problem{}}
+	all := &workload.Findings{}
+	for _, p := range r.parts {
+		w, err := results.ReadWorker(filepath.Join(r.dir, p.name))
+		if err != nil {
+			return nil, err
+		}
+		if p.state != results.Finished || w.Findings == nil {
+			v.Notes = append(v.Notes, p.name+" did not do its part: what it should have read is not known")
+			continue
+		}
+		all.Add(w.Findings)
+		for _, problem := range w.Findings.Problems {
+			if len(v.Problems) < workload.MaxProblems {
+				v.Problems = append(v.Problems, results.Problem{Worker: p.name, Key: problem.Key, Text: problem.Text})
+			}
+		}
+	}
+	if r.record.StoppedS != nil {
+		v.Notes = append(v.Notes, "it was stopped before its end")
+	}
+	v.Checked, v.Missing, v.Wrong, v.Unexpected, v.Unread = all.Rows, all.Missing, all.Wrong, all.Unexpected, all.Unread
+	if s.Verify == spec.ByScan && len(v.Notes) == 0 && v.Unread == 0 {
+		account(v, all)
+	}
+	return v, nil
+}
+
+// account compares the keys found by a scan of the whole table with those that
+// should be there.
+func account(v *results.Verification, all *workload.Findings) {
+	switch d := all.Rows - all.Unexpected - all.Expected; {
+	case d < 0:
+		v.Missing = -d
+	case d > 0:
+		v.Unexpected += d
+	case all.Unexpected == 0 && all.FoundSum != all.ExpectedSum:
+		v.Missing, v.Unexpected = 1, 1
+		v.Notes = append(v.Notes, "there are as many rows as records, but not under the same keys: at least one is missing, and one is unexpected")
+	}
+}
+
+// verdictOf is the error of a verification that found something; nil if all is well.
+func verdictOf(v *results.Verification) error {
+	switch {
+	case v == nil:
+		return nil
+	case v.Bad() > 0:
+		text := v.Text()
+		for _, p := range v.Problems[:min(len(v.Problems), 5)] {
+			text += fmt.Sprintf("\n  key %s %s", p.Key, p.Text)
+			if p.AtS != nil {
+				text += fmt.Sprintf(" (%s, acknowledged at %.3f s)", p.Worker, *p.AtS)
+			}
+		}
+		return &Error{ExitWrong, errors.New(text)}
+	case v.Unread > 0 || len(v.Notes) > 0:
+		return &Error{ExitDegraded, errors.New(v.Text() + "; the verification is not complete")}
+	}
+	return nil
+}
