@@ -45,7 +45,7 @@ type area struct {
 // The size of a chart in its own units, and the margins around the plot.
 const (
 	chartWidth, chartHeight  = 860.0, 260.0
-	left, right, top, bottom = 70.0, 12.0, 28.0, 34.0
+	left, right, top, bottom = 70.0, 26.0, 28.0, 34.0
 )
 
 // place returns where v lies on an axis of this length, within 0 and length.
@@ -136,7 +136,7 @@ func (c *chart) SVG() template.HTML {
 		l := &c.lines[i]
 		fmt.Fprintf(&b, `<path class="line %s" d="%s"/>`, l.class, path(l.points, x, y))
 		fmt.Fprintf(&b, `<text class="mark %s" x="%g" y="16" text-anchor="end">%s</text>`, l.class, legend, html.EscapeString(l.name))
-		legend -= float64(len(l.name))*7 + 14
+		legend -= float64(len(l.name))*6.2 + 14
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String()) // all text in it has been escaped
@@ -199,11 +199,11 @@ func charts(r *Report) []template.HTML {
 		}
 		latency.lines = append(latency.lines,
 			over(r.Series, "service p50", "a", positive(func(p *Point) int64 { return p.ServiceP50 })),
-			over(r.Series, "service p99", "a dash", positive(func(p *Point) int64 { return p.ServiceP99 })))
+			over(r.Series, "service p99 (dashed)", "a dash", positive(func(p *Point) int64 { return p.ServiceP99 })))
 		if r.Paced {
 			latency.lines = append(latency.lines,
 				over(r.Series, "response p50", "b", positive(func(p *Point) int64 { return p.ResponseP50 })),
-				over(r.Series, "response p99", "b dash", positive(func(p *Point) int64 { return p.ResponseP99 })),
+				over(r.Series, "response p99 (dashed)", "b dash", positive(func(p *Point) int64 { return p.ResponseP99 })),
 				over(r.Series, "response max", "bad", positive(func(p *Point) int64 { return p.ResponseMax })))
 		} else {
 			latency.lines = append(latency.lines, over(r.Series, "service max", "bad", positive(func(p *Point) int64 { return p.ServiceMax })))

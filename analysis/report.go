@@ -63,7 +63,7 @@ func (r *Run) Report() *Report {
 
 		Events:   append([]results.Event{}, r.events...),
 		Notes:    append([]string{}, r.window.notes...),
-		Warnings: append([]string{}, r.warnings...),
+		Warnings: append(append([]string{}, rec.Warnings...), r.warnings...),
 		Series:   append([]Point{}, r.series...),
 		Curves:   []Curve{},
 	}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// Whatever stands in run.json, there is an error or a report in every form.
+func FuzzRun(f *testing.F) {
+	fixture := &fixture{workers: 1, warmup: time.Second, window: 6 * time.Second, target: 20}
+	dir := fixture.write(f)
+	path := filepath.Join(dir, results.RunFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"version": 1, "window_s": 1e9, "stopped_s": -1, "paced": true, "target_ops": 1e308, "fleet": [{"name": "w0"}]}`))
+	f.Add([]byte(`{"version": 1, "fleet": [{"name": "w0", "lost_at_s": -1e300}], "limits": {"slo": [{"kind": "TOTAL"}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Load(dir)
+		if err != nil {
+			return
+		}
+		for _, form := range formats {
+			if err := Summarize(r).Write(io.Discard, form, true); err != nil {
+				t.Errorf("%s: %v", form, err)
+			}
+		}
+		if err := Compare(r, r).Text(io.Discard, true); err != nil {
+			t.Error(err)
+		}
+	})
+}
