@@ -560,3 +560,50 @@ func TestPeerLogIsBounded(t *testing.T) {
 	}
 	p.refused(nil, "reason", fmt.Errorf("from nowhere"))
 }
+
+// FuzzHandshake sends whatever to a worker's door: it never panics, never waits
+// for more than it needs, and lets only HTTP/2 pass, of which it loses no byte.
+func FuzzHandshake(f *testing.F) {
+	f.Add([]byte(""))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Add([]byte(preface + "and more"))
+	f.Add([]byte(preface[:10]))
+	f.Add([]byte{tlsHandshakeRecord, 3, 1, 0, 200, 1})
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		ours, theirs := net.Pipe()
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			theirs.Write(sent)
+			theirs.Close()
+		})
+		defer sending.Wait()
+		defer ours.Close()
+		door := &transport{log: newPeerLog(slog.New(slog.DiscardHandler))}
+		conn, _, err := door.ServerHandshake(ours)
+		if passes := bytes.HasPrefix(sent, []byte(preface)); passes != (err == nil) {
+			t.Fatalf("%q: %v", sent, err)
+		}
+		if err != nil {
+			return
+		}
+		got, err := io.ReadAll(conn)
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%q became %q, %v", sent, got, err)
+		}
+	})
+}
+
+func FuzzToken(f *testing.F) {
+	f.Add(goodToken + "\n")
+	f.Add("short")
+	f.Add(goodToken + "\x00")
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := checkToken(text)
+		if err != nil {
+			return
+		}
+		if len(token) < minToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Errorf("%q passes as %q", text, token)
+		}
+	})
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 )
 
@@ -26,7 +25,7 @@ func measureOffset(ctx context.Context, client workerpb.WorkerClient) (offset, e
 	var best offset
 	for i := range clockRounds {
 		before := time.Now()
-		resp, err := client.Hello(ctx, &workerpb.HelloRequest{Protocol: control.Protocol})
+		resp, err := client.Hello(ctx, &workerpb.HelloRequest{})
 		if err != nil {
 			return offset{}, err
 		}

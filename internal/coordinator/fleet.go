@@ -137,7 +137,7 @@ func Connect(ctx context.Context, targets []Target, o Options) (*Fleet, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	err := f.all(ctx, func(ctx context.Context, m *member) (err error) {
-		m.hello, err = m.client.Hello(ctx, &workerpb.HelloRequest{Protocol: control.Protocol})
+		m.hello, err = m.client.Hello(ctx, &workerpb.HelloRequest{})
 		if err == nil && m.hello.GetProtocol() != control.Protocol {
 			err = &Error{ExitUnreachable, fmt.Errorf("it is kvbench %s and speaks version %d of the protocol, this is version %d: use the same kvbench everywhere",
 				m.hello.GetVersion(), m.hello.GetProtocol(), control.Protocol)}

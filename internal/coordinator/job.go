@@ -96,7 +96,6 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 	}
 	// What must still be done after ctx has ended is done in patient.
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
 	abandoned := make(chan struct{})
 	defer func() { giveUp(); <-abandoned }()
 	go func() {
@@ -182,10 +181,8 @@ func (r *running) start(ctx context.Context) error {
 	err := r.fleet.all(ctx, func(ctx context.Context, m *member) error {
 		o := r.parts[m.index].offset
 		_, err := m.client.Start(ctx, &workerpb.StartRequest{
-			RunId:            r.job.RunID,
-			AtUnixNanos:      r.zero.Add(o.ahead).UnixNano(),
-			ClockOffsetNanos: int64(o.ahead),
-			RoundTripNanos:   int64(o.roundTrip),
+			RunId:       r.job.RunID,
+			AtUnixNanos: r.zero.Add(o.ahead).UnixNano(),
 		})
 		return err
 	})

@@ -69,12 +69,15 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 	if !slices.Contains(results.JournalFiles, name) {
 		return fmt.Errorf("%w: the worker sends a file %q, which is not of a journal", errCopy, name)
 	}
-	path := filepath.Join(j.dir, name)
+	path, have := filepath.Join(j.dir, name), j.have[name]
+	if name == results.WorkerFile {
+		have = 0 // it comes whole, in one piece
+	}
+	if p.GetOffset() != have {
+		return fmt.Errorf("%w: the worker sends %s from byte %d on, and %d are here", errCopy, name, p.GetOffset(), have)
+	}
 	if name == results.WorkerFile {
 		return j.replace(path, p.GetData())
-	}
-	if p.GetOffset() != j.have[name] {
-		return fmt.Errorf("%w: the worker sends %s from byte %d on, and %d are here", errCopy, name, p.GetOffset(), j.have[name])
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/worker"
@@ -51,7 +50,7 @@ func (f *Fleet) Status(ctx context.Context) []WorkerStatus {
 }
 
 func (s *WorkerStatus) ask(ctx context.Context, m *member) error {
-	hello, err := m.client.Hello(ctx, &workerpb.HelloRequest{Protocol: control.Protocol})
+	hello, err := m.client.Hello(ctx, &workerpb.HelloRequest{})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package coordinator
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,4 +153,35 @@ func TestJournalIsChecked(t *testing.T) {
 	if j, err = openJournal("r", filepath.Join(dir, "w")); err != nil || j.have[results.SecondsFile] != 3 {
 		t.Errorf("%v %v", j.have, err)
 	}
+}
+
+// FuzzJournalPiece writes whatever a worker may send: nothing but the files of a
+// journal is ever touched, and only at their ends.
+func FuzzJournalPiece(f *testing.F) {
+	for _, name := range results.JournalFiles {
+		f.Add(name, int64(0), []byte("data"))
+	}
+	f.Add("../x", int64(0), []byte("data"))
+	f.Add(results.SecondsFile, int64(-1), []byte("data"))
+	f.Add(results.SecondsFile, int64(4), []byte("data"))
+	f.Fuzz(func(t *testing.T, name string, offset int64, data []byte) {
+		root := t.TempDir()
+		j, err := openJournal("r", filepath.Join(root, "w"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = j.write(&workerpb.CollectResponse{File: name, Offset: offset, Data: data})
+		known := slices.Contains(results.JournalFiles, name)
+		if want := known && offset == 0; (err == nil) != want {
+			t.Fatalf("%q at %d: %v", name, offset, err)
+		}
+		entries, err := os.ReadDir(root)
+		if err != nil || len(entries) != 1 {
+			t.Errorf("beside the journal: %v %v", entries, err)
+		}
+		files, err := os.ReadDir(filepath.Join(root, "w"))
+		if err != nil || len(files) > 1 || len(files) == 1 && files[0].Name() != name {
+			t.Errorf("in the journal: %v %v", files, err)
+		}
+	})
 }

@@ -146,9 +146,7 @@ func (End) EnumDescriptor() ([]byte, []int) {
 }
 
 type HelloRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The protocol version that the coordinator speaks.
-	Protocol      uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -183,16 +181,10 @@ func (*HelloRequest) Descriptor() ([]byte, []int) {
 	return file_workerpb_worker_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *HelloRequest) GetProtocol() uint32 {
-	if x != nil {
-		return x.Protocol
-	}
-	return 0
-}
-
 type HelloResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The protocol version that the worker speaks. They must be equal.
+	// The version of the protocol that the worker speaks. A coordinator leaves a
+	// worker alone that does not speak its own.
 	Protocol uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// What it calls itself: the pod's or host's name. It names the worker's folder in the results.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
@@ -529,12 +521,9 @@ type StartRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// When the run's clock shows zero, on the worker's own wall clock.
-	AtUnixNanos int64 `protobuf:"varint,2,opt,name=at_unix_nanos,json=atUnixNanos,proto3" json:"at_unix_nanos,omitempty"`
-	// The worker's clock minus the coordinator's, and the round trip by which it was measured. To be recorded.
-	ClockOffsetNanos int64 `protobuf:"varint,3,opt,name=clock_offset_nanos,json=clockOffsetNanos,proto3" json:"clock_offset_nanos,omitempty"`
-	RoundTripNanos   int64 `protobuf:"varint,4,opt,name=round_trip_nanos,json=roundTripNanos,proto3" json:"round_trip_nanos,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	AtUnixNanos   int64 `protobuf:"varint,2,opt,name=at_unix_nanos,json=atUnixNanos,proto3" json:"at_unix_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartRequest) Reset() {
@@ -577,20 +566,6 @@ func (x *StartRequest) GetRunId() string {
 func (x *StartRequest) GetAtUnixNanos() int64 {
 	if x != nil {
 		return x.AtUnixNanos
-	}
-	return 0
-}
-
-func (x *StartRequest) GetClockOffsetNanos() int64 {
-	if x != nil {
-		return x.ClockOffsetNanos
-	}
-	return 0
-}
-
-func (x *StartRequest) GetRoundTripNanos() int64 {
-	if x != nil {
-		return x.RoundTripNanos
 	}
 	return 0
 }
@@ -2059,9 +2034,8 @@ var File_workerpb_worker_proto protoreflect.FileDescriptor
 const file_workerpb_worker_proto_rawDesc = "" +
 	"\n" +
 	"\x15workerpb/worker.proto\x12\n" +
-	"kvbench.v1\"*\n" +
-	"\fHelloRequest\x12\x1a\n" +
-	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xa7\x02\n" +
+	"kvbench.v1\"\x0e\n" +
+	"\fHelloRequest\"\xa7\x02\n" +
 	"\rHelloResponse\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -2099,12 +2073,10 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\adetails\x18\x03 \x03(\v2 .kvbench.v1.Cluster.DetailsEntryR\adetails\x1a:\n" +
 	"\fDetailsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa1\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"I\n" +
 	"\fStartRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
-	"\rat_unix_nanos\x18\x02 \x01(\x03R\vatUnixNanos\x12,\n" +
-	"\x12clock_offset_nanos\x18\x03 \x01(\x03R\x10clockOffsetNanos\x12(\n" +
-	"\x10round_trip_nanos\x18\x04 \x01(\x03R\x0eroundTripNanos\"\x0f\n" +
+	"\rat_unix_nanos\x18\x02 \x01(\x03R\vatUnixNanos\"\x0f\n" +
 	"\rStartResponse\"h\n" +
 	"\rStatusRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
