@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,10 +102,6 @@ namespace: kvbench
 resources: [%s]
 components: [../kvbench/components/playground]
 images: [{name: kvbench, newName: %s, newTag: %s}]
-patches:
-- target: {kind: StatefulSet, name: kvbench}
-  patch: |
-    - {op: replace, path: /spec/template/spec/containers/0/resources, value: {requests: {cpu: 50m, memory: 128Mi}, limits: {memory: 1Gi}}}
 `, base, name, tag))
 	}
 	return c
@@ -242,22 +237,14 @@ func testPodDeleted(t *testing.T, c *cluster) {
 
 func testJob(t *testing.T, c *cluster) {
 	c.write("k8s/run-job/base/run.env", fmt.Sprintf("VERB=run\nPD=%s\nBENCH_TYPE=mixed\nTOTAL_KEYS=%d\nTARGET_IOPS=%d\nNUM_THREADS=16\nNUM_CLIENTS=3\nRUNTIME=20s\n", pd, records, target))
+	c.replace("k8s/run-job/base/job.yaml", "- --out=/results", "- --out=/results\n        - --quiet\n        - --json")
 	c.kubectl("apply", "-k", c.path("k8s/run-job"))
 	c.kubectl("-n", namespace, "wait", "job/kvbench-run", "--for=condition=complete", "--timeout=120s")
 	log := c.kubectl("-n", namespace, "logs", "job/kvbench-run")
-	code := c.kubectl("-n", namespace, "get", "pods", "-l", "job-name=kvbench-run", "-o", "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}")
-	if code != "0" {
+	if code := c.jobExitCode(); code != "0" {
 		t.Errorf("exit code %s\n%s", code, log)
 	}
-	id := regexp.MustCompile(`results: /results/(\S+)`).FindStringSubmatch(log)
-	if id == nil {
-		t.Fatalf("the log does not say where the results are:\n%s", log)
-	}
-	// The workers still have it.
-	if r := c.kvbench(append([]string{"collect", id[1], "--out", c.path("collected")}, fleet...)...); r.code != 0 {
-		t.Fatalf("collect: exit code %d\n%s", r.code, r.stderr)
-	}
-	inside := parse(t, c.kvbench("analyze", "--format", "json", c.path("collected", id[1])))
+	inside := parse(t, result{stdout: log})
 	c.checkTarget(inside)
 	outside, _ := c.run(paced("20s")...)
 	if math.Abs(inside.OpsPerS-outside.OpsPerS) > target*0.02 {
@@ -268,11 +255,15 @@ func testJob(t *testing.T, c *cluster) {
 	c.replace("k8s/run-job/base/run.env", "NUM_CLIENTS=3", "NUM_CLIENTS=99")
 	c.kubectl("apply", "-k", c.path("k8s/run-job"))
 	c.kubectl("-n", namespace, "wait", "job/kvbench-run", "--for=condition=failed", "--timeout=120s")
-	code = c.kubectl("-n", namespace, "get", "pods", "-l", "job-name=kvbench-run", "-o", "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}")
-	if code != "3" {
+	if code := c.jobExitCode(); code != "3" {
 		t.Errorf("with too few workers: exit code %s", code)
 	}
 	c.kubectl("delete", "-k", c.path("k8s/run-job"))
+}
+
+func (c *cluster) jobExitCode() string {
+	c.t.Helper()
+	return c.kubectl("-n", namespace, "get", "pods", "-l", "job-name=kvbench-run", "-o", "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}")
 }
 
 func testFifteen(t *testing.T, c *cluster) {
@@ -341,9 +332,19 @@ func testRollingUpdate(t *testing.T, c *cluster) {
 			t.Errorf("the journal of %s ends at %v s, it was heard of until %v s", lost.Name, end, lost.AtS)
 		}
 	}
-	c.kvbench(append([]string{"collect", before.RunID, "--out", c.path("kept")}, fleet...)...)
-	if after := parse(t, c.kvbench("analyze", "--format", "json", c.path("kept", before.RunID))); after.WorkersFinished != 3 || after.OpsPerS != before.OpsPerS {
-		t.Errorf("the run before it, collected afterwards: %+v, want %+v", after, before)
+	// Of the run before it, the workers still have everything.
+	journals, err := filepath.Glob(c.path("results", before.RunID, "kvbench-*"))
+	if err != nil || len(journals) != 3 {
+		t.Fatalf("journals %v, %v", journals, err)
+	}
+	for _, j := range journals {
+		if err := os.RemoveAll(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := c.kvbench(append([]string{"collect", before.RunID, "--json", "--out", c.path("results")}, fleet...)...)
+	if after := parse(t, r); r.code != 0 || after.WorkersFinished != 3 || after.OpsPerS != before.OpsPerS {
+		t.Errorf("the run before it, collected afterwards: exit code %d, %+v, want %+v\n%s", r.code, after, before, r.stderr)
 	}
 }
 
@@ -371,10 +372,10 @@ func testManifests(t *testing.T, c *cluster) {
 		"tikv/overlays/v1":            "tidbclusters.pingcap.com",
 		"tikv/overlays/v1-tls":        "tidbclusters.pingcap.com",
 	}
-	if _, err := c.try("get", "namespace", "tikv-cluster"); err != nil {
-		c.kubectl("create", "namespace", "tikv-cluster")
-		defer c.kubectl("delete", "namespace", "tikv-cluster")
-	}
+	// In a namespace of their own, since the fleet that runs is of another variant.
+	const empty = "kvbench-validation"
+	c.kubectl("create", "namespace", empty)
+	defer c.kubectl("delete", "namespace", empty)
 	for _, k := range []string{
 		"kvbench", "kvbench/overlays/local", "kvbench/overlays/tikvbench", "kvbench/overlays/mtls", "kvbench/overlays/monitoring",
 		"run-job", "run-job/overlays/mtls", "tikv", "tikv/overlays/tls", "tikv/overlays/v1", "tikv/overlays/v1-tls",
@@ -386,9 +387,8 @@ func testManifests(t *testing.T, c *cluster) {
 					t.Skipf("SKIPPED: the cluster does not know %s", crd)
 				}
 			}
-			c.write("rendered.yaml", c.kubectl("kustomize", c.path("k8s", k)))
-			// Under another field manager and by force: the running fleet differs.
-			c.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", c.path("rendered.yaml"))
+			c.write("k8s/validation/kustomization.yaml", "namespace: "+empty+"\nresources: [../"+k+"]\n")
+			c.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-k", c.path("k8s/validation"))
 		})
 	}
 }
@@ -436,7 +436,7 @@ func testScripts(t *testing.T, c *cluster) {
 	up := []string{"WAIT=0", "TIKV_REPLICAS=5", "PD_REPLICAS=1", class}
 	must(nil, "", "tikv-certs.sh", c.path("tikv-certs"))
 	must(up, "", "tikv-up.sh")
-	must(append(up, "VARIANT=tls"), "", "tikv-up.sh")
+	must(up, "", "tikv-up.sh")
 	if n := c.kubectl("-n", "tikv-cluster", "get", "tikvgroup", "basic", "-o", "jsonpath={.spec.replicas}"); n != "5" {
 		t.Errorf("%s replicas of TiKV", n)
 	}
