@@ -22,6 +22,7 @@ type fleetFlags struct {
 	kube     bool
 	pods     kube.Options
 	local    int
+	tune     tuning // of local workers
 	security control.Security
 	flags    *pflag.FlagSet
 }
@@ -37,6 +38,7 @@ func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
 	f.StringVar(&l.pods.Context, "context", "", "context of the kubeconfig")
 	if local {
 		f.IntVar(&l.local, "local", 1, "run so many workers in this process, when none are named")
+		l.tune.add(f)
 	}
 	addSecurityFlags(f, &l.security, false)
 	return l
@@ -69,7 +71,7 @@ func (l *fleetFlags) connect(ctx context.Context, a *app, expected int, log *slo
 			return nil, nil, err
 		}
 	case l.local > 0:
-		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Open: opener(nil), Log: log})
+		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Tuning: l.tune.apply(), Open: opener(nil), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -29,6 +29,7 @@ func (a *app) workerCommand() *cobra.Command {
 		pprof               bool
 		cfg                 worker.Config
 		security            control.Security
+		tune                tuning
 	)
 	cmd := &cobra.Command{
 		Use:     "worker",
@@ -54,9 +55,13 @@ address put load on your database.`,
 	f.StringVar(&cfg.Name, "name", "", "what the worker is called in results (default: the host's name)")
 	f.IntVar(&cfg.Keep, "keep", 20, "how many finished runs to keep")
 	f.IntVar(&cfg.Lanes, "lanes", 0, "how many lanes a run has (default: one per core)")
+	tune.add(f)
 	addSecurityFlags(f, &security, true)
 	f.BoolVar(&security.Insecure, "insecure", false, "listen beyond loopback although anybody there may then start load")
-	cmd.RunE = func(*cobra.Command, []string) error { return a.worker(listen, metricsAddr, pprof, cfg, security) }
+	cmd.RunE = func(*cobra.Command, []string) error {
+		cfg.Tuning = tune.apply()
+		return a.worker(listen, metricsAddr, pprof, cfg, security)
+	}
 	return cmd
 }
 

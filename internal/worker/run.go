@@ -290,6 +290,7 @@ func (r *run) describe() results.Worker {
 			"go":      runtime.Version(),
 			"kvbench": r.cfg.Version,
 		},
+		Tuning: r.cfg.Tuning,
 	}
 }
 
