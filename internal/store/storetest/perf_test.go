@@ -24,6 +24,7 @@ import (
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/store/cluster"
 	"github.com/kvbench/kvbench/internal/store/rawkv"
+	"github.com/kvbench/kvbench/internal/store/stream"
 )
 
 // serve is set in the environment of the process that serves the playground, so
@@ -84,10 +85,13 @@ func cpu() time.Duration {
 // drivers are what is measured.
 var drivers = []struct {
 	name string
-	open func(ctx context.Context, pd string) (store.Driver, error)
+	open opener
 }{
 	{"rawkv", func(ctx context.Context, pd string) (store.Driver, error) {
 		return rawkv.Open(ctx, perfConfig(pd), 10*time.Second)
+	}},
+	{"stream", func(ctx context.Context, pd string) (store.Driver, error) {
+		return stream.Open(ctx, perfConfig(pd), stream.Config{Timeout: 10 * time.Second})
 	}},
 }
 
@@ -163,7 +167,7 @@ func bare(b *testing.B, program, pd string, threads int) {
 type opener func(ctx context.Context, pd string) (store.Driver, error)
 
 func unpaced(b *testing.B, pd string, open opener, threads int) {
-	const lanes = 2
+	lanes := 2; if os.Getenv("X_LANES") != "" { lanes = 1 }
 	d, err := open(b.Context(), pd)
 	if err != nil {
 		b.Fatal(err)
@@ -189,6 +193,11 @@ func unpaced(b *testing.B, pd string, open opener, threads int) {
 	start := cpu()
 	run(b.N)
 	report(b, cpu()-start)
+	if d, ok := d.(*stream.Driver); ok {
+		stats := d.Stats()
+		total := stats.Total()
+		b.ReportMetric(float64(total.Commands)/float64(total.Messages), "commands/message")
+	}
 }
 
 func paced(b *testing.B, pd string, open opener) {

@@ -54,14 +54,12 @@ func (s *session) receive(l *link, data []byte, at time.Duration) {
 				return
 			}
 			l.stray--
-			l.sent--
 			continue
 		}
 		if s.answer.parse(s.answers.bodies[i], p.command) != nil || !s.answered(p, at) {
 			s.give(l)
 			return
 		}
-		l.sent--
 	}
 }
 

@@ -43,8 +43,7 @@ const (
 type link struct {
 	target *target
 	state  linkState
-	sent   int // commands that wait for their answer, given up or not
-	stray  int // those among them that were given up
+	stray  int // commands that were given up after they were sent, and have not been answered
 
 	// The stream that is up.
 	grpc   grpc.ClientStream

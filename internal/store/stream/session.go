@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +44,7 @@ type session struct {
 	counts *counters
 
 	routes  routes
-	targets map[uint64]*target // by store
+	targets []*target // one for each store
 	detours detours
 
 	flights     []*flight // by index; nil is free
@@ -52,7 +54,8 @@ type session struct {
 	nextID      uint64
 	turn        uint64           // counts batches, for route.turn
 	deadlines   *store.Deadlines // of flights
-	attempts    *store.Deadlines // of parts that were sent, where a call may take longer than one attempt
+	attempts    *store.Deadlines // of parts that were sent, if watched
+	watched     bool             // a call may take longer than one attempt
 	maxWaiting  int              // commands that may wait for a store, or be lost in a stream
 
 	answers responses // in the message at hand
@@ -72,14 +75,11 @@ func newSession(client *cluster.Client, creds credentials.TransportCredentials, 
 		dialect:    dialect{prefix: client.Codec.EncodeKey(nil), cf: cf},
 		inbox:      store.NewInbox[event](clk),
 		routes:     routes{client: client},
-		targets:    map[uint64]*target{},
 		deadlines:  store.NewDeadlines(c.Timeout),
-		attempts:   store.NewDeadlines(0),
+		attempts:   store.NewDeadlines(attemptTime),
+		watched:    c.Timeout == 0 || c.Timeout > attemptTime,
 		maxWaiting: 4*threads + 1024,
 		errLate:    fmt.Errorf("no answer within %v", c.Timeout),
-	}
-	if c.Timeout == 0 || c.Timeout > attemptTime {
-		s.attempts = store.NewDeadlines(attemptTime)
 	}
 	_, s.dialect.end = client.Codec.EncodeRange(nil, nil)
 	s.detours = detours{client: client, clk: clk, inbox: s.inbox, limit: min(threads, maxDetours)}
@@ -210,18 +210,22 @@ func (s *session) renew(p *part) {
 	p.link = nil
 }
 
-// target returns the target for a store, which is made the first time. When the store has another address, it is made anew.
+// target returns the target for a store, which is made the first time, and made
+// anew when the store has another address.
 func (s *session) target(id uint64, address string) *target {
-	t := s.targets[id]
-	if t != nil && t.address == address {
-		return t
-	}
-	if t != nil {
-		s.abandon(t)
+	for i, t := range s.targets {
+		if t.id == id && t.address == address {
+			return t
+		}
+		if t.id == id {
+			s.targets = slices.Delete(s.targets, i, i+1)
+			s.abandon(t)
+			break
+		}
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	t = &target{id: id, address: address, ctx: ctx, close: cancel, count: s.counts.store(address)}
-	s.targets[id] = t
+	t := &target{id: id, address: address, ctx: ctx, close: cancel, count: s.counts.store(address)}
+	s.targets = append(s.targets, t)
 	for range s.config.Streams {
 		l := &link{target: t, out: make(chan outgoing, room)}
 		conn, err := dial(address, s.creds)
@@ -237,21 +241,35 @@ func (s *session) target(id uint64, address string) *target {
 
 // Wait implements [store.Session].
 func (s *session) Wait(until time.Duration) []*store.Call {
-	for {
+	// What has arrived meanwhile comes first, and commands wait for those that
+	// follow from it: they go out together when there is nothing else to do.
+	woken := s.take(math.MinInt64)
+	if len(s.ready) == 0 && !woken {
+		runtime.Gosched()
+		woken = s.take(math.MinInt64)
+	}
+	for len(s.ready) == 0 && !woken {
 		next := s.flush(until)
 		if len(s.ready) > 0 {
-			next = math.MinInt64
+			break
 		}
-		events, woken := s.inbox.Wait(next)
-		for i := range events {
-			s.handle(&events[i])
-		}
-		expired := s.expire()
-		if len(s.ready) > 0 || woken || len(events) == 0 && !expired && next >= until {
-			s.done, s.ready = s.ready, s.done[:0]
-			return s.done
+		woken = s.take(next)
+		if next >= until && s.clk.Now() >= until {
+			break
 		}
 	}
+	s.done, s.ready = s.ready, s.done[:0]
+	return s.done
+}
+
+// take waits for events and deals with them, and with what has expired.
+func (s *session) take(until time.Duration) (woken bool) {
+	events, woken := s.inbox.Wait(until)
+	for i := range events {
+		s.handle(&events[i])
+	}
+	s.expire()
+	return woken
 }
 
 // flush sends the messages whose time has come, and returns the next moment at
@@ -281,7 +299,7 @@ func (s *session) flush(until time.Duration) time.Duration {
 
 // send sends a target's first message by l.
 func (s *session) send(t *target, l *link) {
-	if s.attempts.Next() != store.Forever || s.config.Timeout == 0 || s.config.Timeout > attemptTime {
+	if s.watched {
 		now := s.clk.Now()
 		for i, p := range t.queue[0].parts {
 			if p.id == t.queue[0].ids[i] {
@@ -305,8 +323,7 @@ func (s *session) refuse(t *target) {
 				s.detour(p, NoStream)
 			}
 		}
-		buffers.Put(m.buffer)
-		t.pop()
+		t.pop(len(m.ids))
 	}
 }
 
@@ -320,7 +337,7 @@ func (s *session) give(l *link) {
 
 // lose sends all that waits for an answer by l on detours.
 func (s *session) lose(l *link, state linkState) {
-	l.state, l.grpc, l.sent, l.stray = state, nil, 0, 0
+	l.state, l.grpc, l.stray = state, nil, 0
 	l.target.count.breaks.Add(1)
 	for _, p := range s.parts {
 		if p.link == l {
@@ -342,21 +359,18 @@ func (s *session) abandon(t *target) {
 	s.routes.forgetTarget(t)
 }
 
-// expire gives up what has waited too long, and tells whether there was anything.
-func (s *session) expire() bool {
+// expire gives up what has waited too long.
+func (s *session) expire() {
 	if s.deadlines.Next() == store.Forever && s.attempts.Next() == store.Forever {
-		return false
+		return
 	}
-	now, any := s.clk.Now(), false
+	now := s.clk.Now()
 	for i := s.deadlines.Expired(now); i >= 0; i = s.deadlines.Expired(now) {
 		s.giveUp(s.flights[i], store.Timeout, s.errLate, now)
-		any = true
 	}
 	for i := s.attempts.Expired(now); i >= 0; i = s.attempts.Expired(now) {
 		s.detour(s.parts[i], NoAnswer)
-		any = true
 	}
-	return any
 }
 
 var errCancelled = fmt.Errorf("given up before the answer came: %w", context.Canceled)

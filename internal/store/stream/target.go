@@ -4,6 +4,7 @@ package stream
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -29,6 +30,7 @@ type parcel struct {
 	buffer *[]byte // the memory of message.commands
 	message
 	parts []*part
+	ends  []int // where in message.commands each command ends
 }
 
 // maxBytes is the size at which a message is full, whatever it holds.
@@ -49,6 +51,7 @@ func (t *target) add(p *part, d *dialect, maxBatch int, now time.Duration) {
 	}
 	m.add(p.id, p, d)
 	m.parts = append(m.parts, p)
+	m.ends = append(m.ends, len(m.commands))
 	t.waiting++
 }
 
@@ -102,27 +105,49 @@ func (t *target) reachable() bool {
 // send hands the first message to l.
 func (t *target) send(l *link) {
 	m := t.queue[0]
-	for i, p := range m.parts {
-		if p.id == m.ids[i] {
+	before := len(m.ids)
+	m.drop()
+	if n := len(m.ids); n > 0 {
+		for _, p := range m.parts {
 			p.link = l
-		} else {
-			l.stray++
 		}
+		t.count.sent(n)
+		*m.buffer = m.finish()
+		l.out <- outgoing{l.grpc, m.buffer}
+		m.buffer = nil
 	}
-	n := len(m.ids)
-	l.sent += n
-	t.count.sent(n)
-	*m.buffer = m.finish()
-	l.out <- outgoing{l.grpc, m.buffer}
-	t.pop()
+	t.pop(before)
 }
 
-// pop takes the first message out of the queue.
-func (t *target) pop() {
+// drop takes out the commands that were given up: a write should not take effect long after its call has ended.
+func (m *parcel) drop() {
+	kept, bytes, from := 0, 0, 0
+	for i, p := range m.parts {
+		if p.id == m.ids[i] {
+			if kept != i {
+				bytes += copy(m.commands[bytes:], m.commands[from:m.ends[i]])
+				m.ids[kept], m.parts[kept] = m.ids[i], p
+			} else {
+				bytes = m.ends[i]
+			}
+			kept++
+		}
+		from = m.ends[i]
+	}
+	clear(m.parts[kept:])
+	m.ids, m.parts, m.commands = m.ids[:kept], m.parts[:kept], m.commands[:bytes]
+}
+
+// pop takes the first message, in which so many commands were, out of the queue.
+func (t *target) pop(commands int) {
 	m := t.queue[0]
-	t.queue = append(t.queue[:0], t.queue[1:]...)
-	t.waiting -= len(m.ids)
+	t.queue = slices.Delete(t.queue, 0, 1)
+	t.waiting -= commands
+	if m.buffer != nil {
+		*m.buffer = m.commands
+		buffers.Put(m.buffer)
+	}
 	clear(m.parts)
-	*m = parcel{message: message{ids: m.ids[:0]}, parts: m.parts[:0]}
+	*m = parcel{message: message{ids: m.ids[:0]}, parts: m.parts[:0], ends: m.ends[:0]}
 	t.idle = append(t.idle, m)
 }
