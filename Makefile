@@ -47,3 +47,14 @@ fuzz: ## fuzz every parser and reader, FUZZTIME each (default 30s)
 .PHONY: bench
 bench: ## Go benchmarks of generator, pacer, recorder, interval log, merge and lane (benchstat form)
 	$(GO) test -run '^$$' -bench . -benchmem -count $(or $(COUNT),1) ./internal/... ./analysis/...
+
+PEERS ?=
+.PHONY: bench-peers
+bench-peers: build bin/bare bin/go-ycsb ## CPU per operation of go-ycsb, a bare rawkv loop and kvbench's drivers, in turn
+	$(GO) run ./internal/peers $(PEERS)
+
+bin/bare: internal/peers/bare/main.go go.mod
+	$(GO) build -o $@ ./internal/peers/bare
+
+bin/go-ycsb: internal/peers/goycsb/go.mod
+	cd internal/peers/goycsb && $(GO) build -o ../../../$@ github.com/pingcap/go-ycsb/cmd/go-ycsb

@@ -57,6 +57,8 @@ type Lane struct {
 	expires time.Duration   // give up what is in flight
 	failed  int64           // lowest index that failed, or noIndex
 
+	cancelled bool // what is in flight has been given up
+
 	stop     atomic.Pointer[stop]
 	retarget atomic.Pointer[pace.Profile]
 	done     atomic.Int64
@@ -114,7 +116,6 @@ func (l *Lane) InFlight() int64 { return l.inFlight.Load() }
 
 // Run runs the lane until its end, and returns when nothing is in flight.
 func (l *Lane) Run() {
-	cancelled := false
 	for {
 		now := l.cfg.Clock.Now()
 		l.obey(now)
@@ -126,12 +127,12 @@ func (l *Lane) Run() {
 		if len(l.free) == len(l.ops) && (l.ended || now >= l.end) {
 			break
 		}
-		if now >= l.expires && !cancelled {
+		if now >= l.expires && !l.cancelled {
 			l.cfg.Session.Cancel()
-			cancelled = true
+			l.cancelled = true
 		}
 		until := min(next, l.cfg.Recorder.Next())
-		if !cancelled {
+		if !l.cancelled {
 			until = min(until, l.expires)
 		}
 		completed := l.cfg.Session.Wait(until)
@@ -215,18 +216,19 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 	thread := c.Owner
 	op := &l.ops[thread]
 	end := c.End
-	if l.cfg.Source.Continue(op) {
+	more := l.cfg.Source.Continue(op)
+	if more && !l.cancelled {
 		op.Call.Start = now
 		l.cfg.Session.Submit(&op.Call)
 		return
 	}
-	if op.Result.Count[workload.Failed] > 0 {
+	if more || op.Result.Count[workload.Failed] > 0 {
 		l.failed = min(l.failed, op.Index)
 	}
 	op.Index = noIndex
 	l.free = append(l.free, thread)
 	slot := l.slots[thread]
-	if op.Result.Class == store.Cancelled {
+	if more || op.Result.Class == store.Cancelled {
 		l.cfg.Recorder.CutOff(slot, len(c.Keys))
 		return
 	}

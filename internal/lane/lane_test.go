@@ -19,14 +19,15 @@ import (
 // session is a database on a manual clock: a call submitted at t is answered
 // at answer(t). Waiting is what moves the clock.
 type session struct {
-	clock     *clock.Manual
-	answer    func(t time.Duration) time.Duration
-	waits     func() // called at the start of every Wait
-	calls     calls
-	done      []*store.Call
-	woken     bool
-	most      int // in flight
-	submitted int
+	clock       *clock.Manual
+	answer      func(t time.Duration) time.Duration
+	waits       func() // called at the start of every Wait
+	calls       calls
+	done        []*store.Call
+	woken       bool
+	most        int  // in flight
+	lateAnswers bool // calls that are given up have their answer after all
+	submitted   int
 }
 
 type calls []*store.Call
@@ -71,7 +72,10 @@ func (s *session) Wake() { s.woken = true }
 
 func (s *session) Cancel() {
 	for _, c := range s.calls {
-		c.End, c.Class = s.clock.Now(), store.Cancelled
+		c.End = s.clock.Now()
+		if !s.lateAnswers {
+			c.Class = store.Cancelled
+		}
 	}
 	heap.Init(&s.calls)
 }
@@ -381,6 +385,19 @@ func TestStop(t *testing.T) {
 	}
 	if r.total.cutOff != 4 {
 		t.Errorf("%d cut off, want the 4 in flight", r.total.cutOff)
+	}
+}
+
+// TestCancelEndsChains: an answer that comes after all has been given up starts
+// no further call, which nobody would give up any more.
+func TestCancelEndsChains(t *testing.T) {
+	t.Parallel()
+	r, c := newRig(setup{threads: 1, window: time.Second, calls: 2, grace: time.Second,
+		answer: func(at time.Duration) time.Duration { return at + 5*time.Second }})
+	r.session.lateAnswers = true
+	r.run(t, c)
+	if r.session.submitted != 1 || r.total.cutOff != 1 {
+		t.Errorf("%d calls, %d cut off, want 1 of each", r.session.submitted, r.total.cutOff)
 	}
 }
 
