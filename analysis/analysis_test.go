@@ -222,12 +222,22 @@ func TestVerdict(t *testing.T) {
 		{"target met", &fixture{window: 5 * s, target: 1000, cpu: 0.2}, CodeValid, ByTarget, []string{"valid", "target met"}},
 		{"target met by a busy client", &fixture{window: 5 * s, target: 1000, cpu: 0.95}, CodeValid, ByTarget, []string{"include waiting in the client"}},
 		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, CodeValid, ByClient, []string{"95 %", "--driver stream"}},
+		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3, machine: 0.99}, CodeValid, ByClient, []string{"the machine of w0 was 99 % busy"}},
 		{"server", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3}, CodeValid, ByServer, []string{"more threads"}},
 		{"schedule not kept", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.3}, CodeTarget, ByClient, []string{"50 % of the target of 2,000/s"}},
 		{"errors", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0)}, CodeDegraded, ByUnknown, []string{"1 % of the operations failed"}},
 		{"errors, allowed", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0),
 			change: func(r *results.Run) { limit := 0.02; r.Limits.ErrorShare = &limit }}, CodeValid, ByUnknown, nil},
 		{"wrong, and more", &fixture{window: 5 * s, target: 2000, achieved: 1000, result: mixed(0, 100, 1000)}, CodeWrong, ByClient, []string{"5 wrong values", "failed", "of the target"}},
+		{"rows lost", &fixture{window: s, achieved: 1000, change: func(r *results.Run) {
+			r.Verification = &results.Verification{Of: results.OfTable, Expected: 10, Missing: 2}
+		}}, CodeWrong, ByUnknown, []string{"2 missing"}},
+		{"rows not read", &fixture{window: s, achieved: 1000, change: func(r *results.Run) {
+			r.Verification = &results.Verification{Of: results.OfTable, Expected: 10, Unread: 2}
+		}}, CodeDegraded, ByUnknown, []string{"not complete"}},
+		{"rows verified", &fixture{window: s, achieved: 1000, change: func(r *results.Run) {
+			r.Verification = &results.Verification{Of: results.OfTable, Expected: 10, Checked: 10}
+		}}, CodeValid, ByUnknown, nil},
 		{"objective met", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}}
 		}}, CodeValid, ByTarget, nil},
@@ -416,6 +426,7 @@ func TestHostileText(t *testing.T) {
 	}
 	// Kinds and names of workers are checked when they are read.
 	p.Kinds, p.Workers, p.Errors[0].Kind = nil, nil, "READ"
+	p.Verification = &results.Verification{Problems: []results.Problem{{Key: attack, Text: attack}}, Notes: []string{attack}}
 	p.Verdict.Text, p.WorkersLost, p.Warnings = attack, []LostWorker{{Reason: attack}}, []string{attack}
 	if err := Text(&text, doc, false); err != nil {
 		t.Fatal(err)
@@ -452,7 +463,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Comparison{}, Delta{}, results.Verdict{}, results.Plan{}, results.Cluster{}, results.Event{}} {
+	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")

@@ -60,6 +60,9 @@ type Report struct {
 	Verdict results.Verdict `json:"verdict"`
 	Limit   Limit           `json:"limit"`
 
+	// Verification is what was found of the data; nil if nobody looked.
+	Verification *results.Verification `json:"verification,omitempty"`
+
 	Kinds  []KindRow  `json:"kinds"`
 	Errors []ErrorRow `json:"errors"`
 
@@ -139,6 +142,7 @@ type WorkerRow struct {
 	CPUS          float64       `json:"cpu_s"`
 	CPUShare      float64       `json:"cpu_share"` // of its cores, over the window
 	CPUShareMax   float64       `json:"cpu_share_max"`
+	MachineShare  float64       `json:"machine_share"` // of its machine's processors, in use by anyone
 	Cores         int           `json:"cores"`
 	GCPauseS      float64       `json:"gc_pause_s"`
 	SchedP99US    int64         `json:"sched_p99_us"` // of its worst second

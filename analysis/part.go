@@ -26,6 +26,7 @@ type part struct {
 	due      float64       // operations: the integral of the target
 	cpu      time.Duration // used
 	capacity time.Duration // cores × time
+	machine  float64       // seconds of the window × share of the machine in use by anyone
 	cores    int
 	busiest  float64 // share of the cores in the busiest second
 	gcPause  time.Duration
@@ -106,6 +107,7 @@ func (p *part) addHost(s *results.Second, share float64) {
 	p.due += s.Target * took * share
 	p.cpu += time.Duration(share * float64(s.Host.CPU))
 	p.capacity += time.Duration(share * took * float64(s.Host.Cores) * float64(time.Second))
+	p.machine += took * share * s.Host.Machine
 	p.cores = max(p.cores, s.Host.Cores)
 	if took >= 0.5 && s.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting
 		p.busiest = max(p.busiest, s.Host.CPU.Seconds()/(took*float64(s.Host.Cores)))

@@ -53,6 +53,8 @@ func (r *Run) Report() *Report {
 		RPCsPerS:   rate(all.rate.rpcs),
 		ErrorsPerS: rate(all.rate.operations - good.rate.operations),
 
+		Verification: rec.Verification,
+
 		Errors:      r.errorRows(),
 		Skipped:     r.fleet.skipped,
 		CutOff:      r.fleet.cutOff,
@@ -157,7 +159,8 @@ func (p *Report) addWorker(w *worker, part *part, rate func(float64) float64) {
 		LagUS: measure.LatencyOf(part.lag), LaneDelayUS: measure.LatencyOf(part.lane),
 		Skipped: part.skipped,
 		CPUS:    part.cpu.Seconds(), CPUShare: part.cpuShare(), CPUShareMax: part.busiest, Cores: part.cores,
-		GCPauseS: part.gcPause.Seconds(), SchedP99US: part.schedP99.Microseconds(), RSSBytes: part.rss,
+		MachineShare: rate(part.machine),
+		GCPauseS:     part.gcPause.Seconds(), SchedP99US: part.schedP99.Microseconds(), RSSBytes: part.rss,
 		ClockOffsetUS: w.member.ClockOffsetUS, ClockErrorUS: w.member.ClockErrorUS, StartSkewUS: w.member.StartSkewUS,
 		EndS: w.end.Seconds(), Reason: cmp.Or(w.member.Reason, w.info.Reason),
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kvbench/kvbench/internal/results"
 )
 
 // Text writes reports for people, for terminals if colour is set.
@@ -71,6 +73,7 @@ func (t *text) report(r *Report) {
 	t.latencies(r)
 	t.line("%s", gap(r))
 	t.errors(r)
+	t.verification(r.Verification)
 	t.workers(r)
 	for _, n := range r.Notes {
 		t.line("%s", t.paint(yellow, "note: "+n))
@@ -236,6 +239,28 @@ func (t *text) errors(r *Report) {
 	t.line("%s", t.paint(bold, "errors"))
 	for _, e := range r.Errors {
 		t.line("  %s", t.paint(red, fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, count(e.Count), printable(e.FirstText))))
+	}
+}
+
+// shownProblems is how many of a verification's problems a text names.
+const shownProblems = 5
+
+// verification writes what was found of the data.
+func (t *text) verification(v *results.Verification) {
+	if v == nil {
+		return
+	}
+	t.line("")
+	colour := green
+	if v.Bad() > 0 {
+		colour = red
+	}
+	t.line("%s", t.paint(colour, v.Text()))
+	for _, p := range v.Problems[:min(len(v.Problems), shownProblems)] {
+		t.line("  key %s %s", printable(p.Key), printable(p.Text))
+	}
+	for _, n := range v.Notes {
+		t.line("%s", t.paint(yellow, "note: "+printable(n)))
 	}
 }
 

@@ -28,6 +28,9 @@ const (
 	errorShare = 0.001
 	// busyShare is from which share of its cores on a client is taken to be the limit.
 	busyShare = 0.85
+	// machineShare is from which share of a machine's processors in use, by anyone,
+	// on the client's machine is.
+	machineShare = 0.95
 	// fullShare is from which share of the threads in flight on the server is.
 	fullShare = 0.9
 )
@@ -45,6 +48,9 @@ func judge(p *Report, rec *results.Run) results.Verdict {
 	// In the order of gravity.
 	if n := wrongValues(p); n > 0 {
 		find(CodeWrong, "verification found %s wrong %s", count(n), plural(n, "value", "values"))
+	}
+	if v := rec.Verification; v != nil && v.Bad() > 0 {
+		find(CodeWrong, "%s", v.Text())
 	}
 	if rec.State == results.Interrupted || rec.StoppedS != nil {
 		find(CodeInterrupted, "interrupted")
@@ -100,6 +106,9 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 		if k.Outcome == workload.Failed.String() {
 			failed += k.Operations
 		}
+	}
+	if v := rec.Verification; v != nil && v.Bad() == 0 && (v.Unread > 0 || len(v.Notes) > 0) {
+		find("the verification is not complete")
 	}
 	limit := errorShare
 	if rec.Limits.ErrorShare != nil {
@@ -202,6 +211,11 @@ func limitOf(p *Report, r *Run) Limit {
 			why += ", or --driver stream, which costs a fraction of the CPU"
 		}
 		return Limit{ByClient, why}
+	}
+	for _, w := range p.Workers {
+		if w.MachineShare >= machineShare {
+			return Limit{ByClient, fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores: use more machines, and none that the database runs on", w.Name, percent(w.MachineShare), percent(w.CPUShare), w.Cores)}
+		}
 	}
 	service := r.fleet.sum(every).service
 	if d := p.LaneDelayUS; d != nil && service != nil {

@@ -22,6 +22,7 @@ type HostSample struct {
 	RSSBytes   int64         // resident memory; 0 where the system does not tell
 	SchedP50   time.Duration // how long a runnable goroutine waited for a core
 	SchedP99   time.Duration
+	Machine    float64 // share of all the machine's processors in use, by anyone; 0 where the system does not tell
 }
 
 // Host samples the process. It is for one goroutine.
@@ -32,6 +33,8 @@ type Host struct {
 	sched   []uint64 // counts of the scheduler's latencies at the last sample
 	metrics []metrics.Sample
 	gcStats debug.GCStats
+
+	busy, ticks int64 // of the machine
 }
 
 // NewHost returns a sampler whose first sample begins now.
@@ -58,6 +61,11 @@ func (h *Host) Sample() HostSample {
 		RSSBytes:   residentBytes(),
 	}
 	h.cpu, h.gcs, h.gcPause = cpu, h.gcStats.NumGC, h.gcStats.PauseTotal
+	busy, ticks := machineTime()
+	if ticks > h.ticks {
+		s.Machine = float64(busy-h.busy) / float64(ticks-h.ticks)
+	}
+	h.busy, h.ticks = busy, ticks
 	if v := h.metrics[1].Value; v.Kind() == metrics.KindUint64 {
 		s.HeapBytes = int64(v.Uint64())
 	}

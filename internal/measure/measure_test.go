@@ -389,15 +389,15 @@ func TestHost(t *testing.T) {
 	t.Parallel()
 	h := NewHost()
 	runtime.GC()
-	for begin := time.Now(); time.Since(begin) < 20*time.Millisecond; {
+	for begin := time.Now(); time.Since(begin) < 50*time.Millisecond; {
 		runtime.Gosched()
 	}
 	s := h.Sample()
 	if s.CPU <= 0 || s.GCs < 1 || s.Cores < 1 || s.Goroutines < 1 || s.HeapBytes <= 0 {
 		t.Errorf("sample: %+v", s)
 	}
-	if runtime.GOOS == "linux" && s.RSSBytes <= 0 {
-		t.Errorf("no resident memory: %+v", s)
+	if runtime.GOOS == "linux" && (s.RSSBytes <= 0 || s.Machine <= 0 || s.Machine > 1) {
+		t.Errorf("memory or machine: %+v", s)
 	}
 }
 

@@ -56,6 +56,16 @@ func integer[T int | int64](name string, field func(*Second) *T) column {
 	}
 }
 
+func number(name string, decimals int, field func(*Second) *float64) column {
+	return column{name,
+		func(buf []byte, s *Second) []byte { return strconv.AppendFloat(buf, *field(s), 'f', decimals, 64) },
+		func(text string, s *Second) (err error) {
+			*field(s), err = parseNumber(text, math.MaxFloat64)
+			return err
+		},
+	}
+}
+
 func duration(name string, unit time.Duration, field func(*Second) *time.Duration) column {
 	return column{name,
 		func(buf []byte, s *Second) []byte {
@@ -101,13 +111,7 @@ func parseNumber(text string, limit float64) (float64, error) {
 var secondColumns = []column{
 	duration("start_s", time.Second, func(s *Second) *time.Duration { return &s.Start }),
 	duration("end_s", time.Second, func(s *Second) *time.Duration { return &s.End }),
-	{"target",
-		func(buf []byte, s *Second) []byte { return strconv.AppendFloat(buf, s.Target, 'f', -1, 64) },
-		func(text string, s *Second) (err error) {
-			s.Target, err = parseNumber(text, math.MaxFloat64)
-			return err
-		},
-	},
+	number("target", -1, func(s *Second) *float64 { return &s.Target }),
 	integer("started", func(s *Second) *int64 { return &s.Started }),
 	integer("ok", func(s *Second) *int64 { return &s.OK }),
 	integer("not_found", func(s *Second) *int64 { return &s.Missing }),
@@ -131,6 +135,7 @@ var secondColumns = []column{
 	integer("goroutines", func(s *Second) *int { return &s.Host.Goroutines }),
 	integer("heap_bytes", func(s *Second) *int64 { return &s.Host.HeapBytes }),
 	integer("rss_bytes", func(s *Second) *int64 { return &s.Host.RSSBytes }),
+	number("machine_share", 3, func(s *Second) *float64 { return &s.Host.Machine }),
 }
 
 func secondsHeader() []byte {

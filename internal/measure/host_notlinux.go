@@ -5,3 +5,5 @@
 package measure
 
 func residentBytes() int64 { return 0 }
+
+func machineTime() (busy, total int64) { return 0, 0 }
