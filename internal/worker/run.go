@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/lane"
+	"github.com/kvbench/kvbench/internal/ledger"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/metrics"
 	"github.com/kvbench/kvbench/internal/pace"
@@ -40,6 +42,10 @@ type run struct {
 	live     live
 	metrics  *metrics.Run  // nil: nobody asks
 	done     chan struct{} // closed when everything is closed
+
+	ledger   *ledger.Ledger // of what it has written; nil: that is not followed
+	released chan struct{}  // closed when nobody may read it back any more
+	reading  sync.WaitGroup // of those who do
 
 	// Made by prepare.
 	driver    store.Driver
@@ -74,6 +80,8 @@ func newRun(a *assignment, cfg Config, journals archive) *run {
 		journals:   journals,
 		prepared:   time.Now(),
 		done:       make(chan struct{}),
+		ledger:     a.newLedger(),
+		released:   make(chan struct{}),
 		state:      workerpb.State_STATE_PREPARING,
 		target:     a.profile,
 	}
@@ -227,8 +235,13 @@ func (r *run) source(p workload.Place) (lane.Source, error) {
 		return sweep, err
 	}
 	generator, err := workload.New(r.spec, p)
-	if err != nil || r.loading == nil {
-		return generator, err
+	switch {
+	case err != nil:
+		return nil, err
+	case r.ledger != nil:
+		return witness{generator, r.ledger}, nil
+	case r.loading == nil:
+		return generator, nil
 	}
 	l := newLoadingLane(generator, r.loading.plan, p, r.spec)
 	r.loading.lanes = append(r.loading.lanes, l)
@@ -272,6 +285,12 @@ func (r *run) start(at time.Time) error {
 	return nil
 }
 
+// hostname is the machine's, "" if it has none.
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
+}
+
 // describe says who measures.
 func (r *run) describe() results.Worker {
 	return results.Worker{
@@ -285,6 +304,7 @@ func (r *run) describe() results.Worker {
 		Start:   r.zero,
 		Host: map[string]string{
 			"name":    r.cfg.Name,
+			"process": fmt.Sprint(os.Getpid(), "@", hostname()),
 			"system":  runtime.GOOS + "/" + runtime.GOARCH,
 			"cores":   fmt.Sprint(runtime.GOMAXPROCS(0)),
 			"go":      runtime.Version(),
@@ -309,6 +329,7 @@ func (r *run) execute(journal *results.Journal) {
 	lanes.Wait()
 	close(ended)
 	others.Wait()
+	r.wait()
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -320,7 +341,9 @@ func (r *run) execute(journal *results.Journal) {
 	if r.how == workerpb.End_END_UNSPECIFIED {
 		r.how = workerpb.End_END_COMPLETE
 	}
-	r.elapsed = max(0, r.clock.Now())
+	if r.elapsed == 0 {
+		r.elapsed = max(0, r.clock.Now())
+	}
 	reason := ""
 	if r.how != workerpb.End_END_COMPLETE {
 		reason = endName(r.how)
@@ -331,6 +354,7 @@ func (r *run) execute(journal *results.Journal) {
 	if err := errors.Join(journal.CloseWith(reason, r.findings()), r.close()); err != nil {
 		r.how, r.err = workerpb.End_END_FAILED, errors.Join(r.err, err)
 	}
+	r.lanes, r.ledger = nil, nil // the worker keeps the run, and need not keep their memory
 	r.finish()
 }
 
@@ -409,6 +433,9 @@ func (r *run) stop(end workerpb.End, grace time.Duration, err error) {
 		r.err = errors.Join(r.err, r.close())
 		r.finish()
 	default:
+		if r.state != workerpb.State_STATE_STOPPING {
+			close(r.released)
+		}
 		r.state = workerpb.State_STATE_STOPPING
 		for _, l := range r.lanes {
 			l.Stop(min(grace, r.spec.Grace))
