@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
 )
@@ -90,28 +91,28 @@ func TestRates(t *testing.T) {
 		code       int
 		note       string
 	}{
-		{"ten seconds", &fixture{workers: 3, warmup: 2 * s, window: 10 * s, target: 1200}, 12000, 1200, 10, CodeValid, ""},
-		{"0.4 s", fixed(400 * time.Millisecond), 400, 1000, 0.4, CodeValid, ""},
-		{"window cuts a second", &fixture{warmup: 300 * time.Millisecond, window: 1900 * time.Millisecond, achieved: 1000}, 1900, 1000, 1.9, CodeValid, ""},
-		{"target met by a hair", &fixture{window: 10 * s, target: 1000, achieved: 991}, 9910, 991, 10, CodeValid, ""},
-		{"target not reached", &fixture{window: 10 * s, target: 1000, achieved: 900}, 9000, 900, 10, CodeTarget, ""},
-		{"slow target, cut anywhere", &fixture{window: 1500 * time.Millisecond, target: 1.1}, 2, 2 / 1.5, 1.5, CodeValid, ""},
+		{"ten seconds", &fixture{workers: 3, warmup: 2 * s, window: 10 * s, target: 1200}, 12000, 1200, 10, exitcode.Valid, ""},
+		{"0.4 s", fixed(400 * time.Millisecond), 400, 1000, 0.4, exitcode.Valid, ""},
+		{"window cuts a second", &fixture{warmup: 300 * time.Millisecond, window: 1900 * time.Millisecond, achieved: 1000}, 1900, 1000, 1.9, exitcode.Valid, ""},
+		{"target met by a hair", &fixture{window: 10 * s, target: 1000, achieved: 991}, 9910, 991, 10, exitcode.Valid, ""},
+		{"target not reached", &fixture{window: 10 * s, target: 1000, achieved: 900}, 9000, 900, 10, exitcode.Target, ""},
+		{"slow target, cut anywhere", &fixture{window: 1500 * time.Millisecond, target: 1.1}, 2, 2 / 1.5, 1.5, exitcode.Valid, ""},
 		// One worker ends at 4 s, the other at 8: both ran in the first 4 s.
-		{"by count", &fixture{workers: 2, count: []int64{2000, 4000}, achieved: 1000}, 6000, 1000, 4, CodeValid, ""},
-		{"by count, 0.4 s", &fixture{workers: 2, count: []int64{200, 200}, achieved: 1000}, 400, 1000, 0.4, CodeValid, ""},
-		{"by count, a worker without work", &fixture{workers: 2, count: []int64{2000, 0}, achieved: 1000}, 2000, 500, 4, CodeValid, ""},
-		{"a worker lost", &fixture{workers: 2, window: 10 * s, achieved: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}}, 6999, 1000, 4, CodeDegraded, "lost at 4.0 s"},
-		{"lost in the warm-up", &fixture{workers: 2, warmup: 3 * s, window: 4 * s, achieved: 1000, lost: map[int]time.Duration{1: 1500 * time.Millisecond}}, 2000, 500, 4, CodeDegraded, "w1 measured nothing"},
+		{"by count", &fixture{workers: 2, count: []int64{2000, 4000}, achieved: 1000}, 6000, 1000, 4, exitcode.Valid, ""},
+		{"by count, 0.4 s", &fixture{workers: 2, count: []int64{200, 200}, achieved: 1000}, 400, 1000, 0.4, exitcode.Valid, ""},
+		{"by count, a worker without work", &fixture{workers: 2, count: []int64{2000, 0}, achieved: 1000}, 2000, 500, 4, exitcode.Valid, ""},
+		{"a worker lost", &fixture{workers: 2, window: 10 * s, achieved: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}}, 6999, 1000, 4, exitcode.Degraded, "lost at 4.0 s"},
+		{"lost in the warm-up", &fixture{workers: 2, warmup: 3 * s, window: 4 * s, achieved: 1000, lost: map[int]time.Duration{1: 1500 * time.Millisecond}}, 2000, 500, 4, exitcode.Degraded, "w1 measured nothing"},
 		{"lost, tolerated", &fixture{workers: 2, window: 10 * s, achieved: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond},
-			change: func(r *results.Run) { r.Limits.TolerateLost = 1 }}, 6999, 1000, 4, CodeValid, "lost at 4.0 s"},
+			change: func(r *results.Run) { r.Limits.TolerateLost = 1 }}, 6999, 1000, 4, exitcode.Valid, "lost at 4.0 s"},
 		{"journal never closed", &fixture{workers: 2, window: 5 * s, achieved: 1000, lost: map[int]time.Duration{1: 5 * s},
-			change: func(r *results.Run) { r.Fleet[1].State, r.Fleet[1].LostAtS = results.Running, nil }}, 5000, 1000, 5, CodeDegraded, ""},
+			change: func(r *results.Run) { r.Fleet[1].State, r.Fleet[1].LostAtS = results.Running, nil }}, 5000, 1000, 5, exitcode.Degraded, ""},
 		{"stopped by the user", &fixture{warmup: s, window: 5 * s, achieved: 1000,
-			change: func(r *results.Run) { at := 6.0; r.WindowS, r.StoppedS, r.State = 60, &at, results.Interrupted }}, 5000, 1000, 5, CodeInterrupted, "stopped after 6.0 s"},
+			change: func(r *results.Run) { at := 6.0; r.WindowS, r.StoppedS, r.State = 60, &at, results.Interrupted }}, 5000, 1000, 5, exitcode.Interrupted, "stopped after 6.0 s"},
 		{"operationcount before the time is over", &fixture{window: 5 * s, achieved: 1000,
-			change: func(r *results.Run) { r.WindowS, r.Plan.Operations = 60, 5000 }}, 5000, 1000, 5, CodeValid, ""},
-		{"the coordinator was killed", &fixture{window: 2 * s, achieved: 1000, change: func(r *results.Run) { r.State = results.Running }}, 2000, 1000, 2, CodeDegraded, ""},
-		{"never took part", &fixture{window: 2 * s, achieved: 1000, change: func(r *results.Run) { r.Plan.Workers = 2 }}, 2000, 1000, 2, CodeDegraded, ""},
+			change: func(r *results.Run) { r.WindowS, r.Plan.Operations = 60, 5000 }}, 5000, 1000, 5, exitcode.Valid, ""},
+		{"the coordinator was killed", &fixture{window: 2 * s, achieved: 1000, change: func(r *results.Run) { r.State = results.Running }}, 2000, 1000, 2, exitcode.Degraded, ""},
+		{"never took part", &fixture{window: 2 * s, achieved: 1000, change: func(r *results.Run) { r.Plan.Workers = 2 }}, 2000, 1000, 2, exitcode.Degraded, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +156,7 @@ func TestMissing(t *testing.T) {
 		dir := make(t)
 		remove(t, dir, "w1")
 		p := report(t, dir)
-		if p.Verdict.Code != CodeDegraded || p.Operations != 1800 || p.WorkersFinished != 2 || len(p.WorkersLost) != 1 || p.WorkersLost[0].Name != "w1" {
+		if p.Verdict.Code != exitcode.Degraded || p.Operations != 1800 || p.WorkersFinished != 2 || len(p.WorkersLost) != 1 || p.WorkersLost[0].Name != "w1" {
 			t.Errorf("%+v, %d operations, lost %+v", p.Verdict, p.Operations, p.WorkersLost)
 		}
 	})
@@ -165,7 +166,7 @@ func TestMissing(t *testing.T) {
 			remove(t, dir, w)
 		}
 		p := report(t, dir)
-		if p.Verdict.Code != CodeDegraded || p.OpsPerS != 0 {
+		if p.Verdict.Code != exitcode.Degraded || p.OpsPerS != 0 {
 			t.Errorf("%+v, %g/s", p.Verdict, p.OpsPerS)
 		}
 		if err := Text(new(bytes.Buffer), &Document{Runs: []*Report{p}}, false); err != nil {
@@ -219,34 +220,34 @@ func TestVerdict(t *testing.T) {
 		by    string
 		texts []string
 	}{
-		{"target met", &fixture{window: 5 * s, target: 1000, cpu: 0.2}, CodeValid, ByTarget, []string{"valid", "target met"}},
-		{"target met by a busy client", &fixture{window: 5 * s, target: 1000, cpu: 0.95}, CodeValid, ByTarget, []string{"include waiting in the client"}},
-		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, CodeValid, ByClient, []string{"95 %", "--driver stream"}},
-		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3, machine: 0.99}, CodeValid, ByClient, []string{"the machine of w0 was 99 % busy"}},
-		{"server", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3}, CodeValid, ByServer, []string{"more threads"}},
-		{"schedule not kept", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.3}, CodeTarget, ByClient, []string{"50 % of the target of 2,000/s"}},
-		{"errors", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0)}, CodeDegraded, ByUnknown, []string{"1 % of the operations failed"}},
+		{"target met", &fixture{window: 5 * s, target: 1000, cpu: 0.2}, exitcode.Valid, ByTarget, []string{"valid", "target met"}},
+		{"target met by a busy client", &fixture{window: 5 * s, target: 1000, cpu: 0.95}, exitcode.Valid, ByTarget, []string{"include waiting in the client"}},
+		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, exitcode.Valid, ByClient, []string{"95 %", "--driver stream"}},
+		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3, machine: 0.99}, exitcode.Valid, ByClient, []string{"the machine of w0 was 99 % busy"}},
+		{"server", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3}, exitcode.Valid, ByServer, []string{"more threads"}},
+		{"schedule not kept", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.3}, exitcode.Target, ByClient, []string{"50 % of the target of 2,000/s"}},
+		{"errors", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0)}, exitcode.Degraded, ByUnknown, []string{"1 % of the operations failed"}},
 		{"errors, allowed", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0),
-			change: func(r *results.Run) { limit := 0.02; r.Limits.ErrorShare = &limit }}, CodeValid, ByUnknown, nil},
-		{"wrong, and more", &fixture{window: 5 * s, target: 2000, achieved: 1000, result: mixed(0, 100, 1000)}, CodeWrong, ByClient, []string{"5 wrong values", "failed", "of the target"}},
+			change: func(r *results.Run) { limit := 0.02; r.Limits.ErrorShare = &limit }}, exitcode.Valid, ByUnknown, nil},
+		{"wrong, and more", &fixture{window: 5 * s, target: 2000, achieved: 1000, result: mixed(0, 100, 1000)}, exitcode.Wrong, ByClient, []string{"5 wrong values", "failed", "of the target"}},
 		{"rows lost", &fixture{window: s, achieved: 1000, change: func(r *results.Run) {
 			r.Verification = &results.Verification{Of: results.OfTable, Expected: 10, Missing: 2}
-		}}, CodeWrong, ByUnknown, []string{"2 missing"}},
+		}}, exitcode.Wrong, ByUnknown, []string{"2 missing"}},
 		{"rows not read", &fixture{window: s, achieved: 1000, change: func(r *results.Run) {
 			r.Verification = &results.Verification{Of: results.OfTable, Expected: 10, Unread: 2}
-		}}, CodeDegraded, ByUnknown, []string{"not complete"}},
+		}}, exitcode.Degraded, ByUnknown, []string{"not complete"}},
 		{"rows verified", &fixture{window: s, achieved: 1000, change: func(r *results.Run) {
 			r.Verification = &results.Verification{Of: results.OfTable, Expected: 10, Checked: 10}
-		}}, CodeValid, ByUnknown, nil},
+		}}, exitcode.Valid, ByUnknown, nil},
 		{"objective met", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}}
-		}}, CodeValid, ByTarget, nil},
+		}}, exitcode.Valid, ByTarget, nil},
 		{"objective missed", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99_9", LimitUS: 500}}
-		}}, CodeSLO, ByTarget, []string{"READ response p99.9", "above 500 µs"}},
+		}}, exitcode.SLO, ByTarget, []string{"READ response p99.9", "above 500 µs"}},
 		{"objective not measured", &fixture{window: 5 * s, achieved: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 500}}
-		}}, CodeSLO, ByUnknown, []string{"was not measured"}},
+		}}, exitcode.SLO, ByUnknown, []string{"was not measured"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

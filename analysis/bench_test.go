@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -68,7 +69,7 @@ func BenchmarkLoad(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if p := r.Report(); p.Operations != workers*seconds*perSecond || p.Verdict.Code != CodeValid {
+		if p := r.Report(); p.Operations != workers*seconds*perSecond || p.Verdict.Code != exitcode.Valid {
 			b.Fatalf("%d operations: %+v", p.Operations, p.Verdict)
 		}
 	}

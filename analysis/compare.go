@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -64,7 +65,7 @@ func Compare(a, b *Run) *Comparison {
 		Notes:       []string{"Noise is judged from how much each run varied within itself. How much runs of the same thing differ from each other it cannot tell: repeat them."},
 	}
 	for _, r := range []*Report{ra, rb} {
-		if r.Verdict.Code != CodeValid {
+		if r.Verdict.Code != exitcode.Valid {
 			c.Notes = append(c.Notes, fmt.Sprintf("Run %s is not a valid result: %s.", r.RunID, r.Verdict.Text))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -68,8 +69,8 @@ func (d *Document) Write(w io.Writer, f Format, colour bool) error {
 // Code is the exit code of the gravest verdict among the runs, in the order in
 // which verdicts weigh their findings.
 func (d *Document) Code() int {
-	gravity := []int{CodeValid, CodeSLO, CodeTarget, CodeDegraded, CodeInterrupted, CodeWrong}
-	worst := CodeValid
+	gravity := []int{exitcode.Valid, exitcode.SLO, exitcode.Target, exitcode.Degraded, exitcode.Interrupted, exitcode.Wrong}
+	worst := exitcode.Valid
 	for _, r := range d.Runs {
 		if slices.Index(gravity, r.Verdict.Code) > slices.Index(gravity, worst) {
 			worst = r.Verdict.Code

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -60,9 +61,9 @@ func (t *text) report(r *Report) {
 	}
 	colour := red
 	switch r.Verdict.Code {
-	case CodeValid:
+	case exitcode.Valid:
 		colour = green
-	case CodeTarget, CodeInterrupted:
+	case exitcode.Target, exitcode.Interrupted:
 		colour = yellow
 	}
 	t.line("verdict  %s", t.paint(colour, printable(r.Verdict.Text)))

@@ -6,18 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
-)
-
-// The codes of a verdict, which kvbench exits with.
-const (
-	CodeValid       = 0
-	CodeDegraded    = 4
-	CodeTarget      = 5
-	CodeWrong       = 6
-	CodeSLO         = 7
-	CodeInterrupted = 130
 )
 
 // What is tolerated.
@@ -37,34 +28,34 @@ const (
 
 // judge gives the verdict on a run: the gravest finding's code, and all findings.
 func judge(p *Report, rec *results.Run) results.Verdict {
-	v := results.Verdict{Code: CodeValid}
+	v := results.Verdict{Code: exitcode.Valid}
 	var findings []string
 	find := func(code int, format string, args ...any) {
-		if v.Code == CodeValid {
+		if v.Code == exitcode.Valid {
 			v.Code = code
 		}
 		findings = append(findings, fmt.Sprintf(format, args...))
 	}
 	// In the order of gravity.
 	if n := wrongValues(p); n > 0 {
-		find(CodeWrong, "verification found %s wrong %s", count(n), plural(n, "value", "values"))
+		find(exitcode.Wrong, "verification found %s wrong %s", count(n), plural(n, "value", "values"))
 	}
 	if v := rec.Verification; v != nil && v.Bad() > 0 {
-		find(CodeWrong, "%s", v.Text())
+		find(exitcode.Wrong, "%s", v.Text())
 	}
 	if rec.State == results.Interrupted || rec.StoppedS != nil {
-		find(CodeInterrupted, "interrupted")
+		find(exitcode.Interrupted, "interrupted")
 	}
-	degraded(p, rec, func(format string, args ...any) { find(CodeDegraded, format, args...) })
+	degraded(p, rec, func(format string, args ...any) { find(exitcode.Degraded, format, args...) })
 	if rec.Paced && p.missedTarget() {
-		find(CodeTarget, "%s of the target of %s was reached", percent(p.OpsPerS/p.TargetOps), rate(p.TargetOps))
+		find(exitcode.Target, "%s of the target of %s was reached", percent(p.OpsPerS/p.TargetOps), rate(p.TargetOps))
 	}
 	for _, o := range rec.Limits.SLO {
 		if text := missed(p, o); text != "" {
-			find(CodeSLO, "%s", text)
+			find(exitcode.SLO, "%s", text)
 		}
 	}
-	if v.Code == CodeValid {
+	if v.Code == exitcode.Valid {
 		findings = append(findings, "valid")
 	}
 	if p.Limit.By != ByUnknown {

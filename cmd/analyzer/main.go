@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
 const usage = `Report on the results of kvbench runs.
@@ -41,9 +42,6 @@ exit codes:
   7 an objective was missed, 130 interrupted
 `
 
-// codeUsage is the exit code for arguments and directories that cannot be used.
-const codeUsage = 2
-
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -68,17 +66,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	form, formErr := analysis.ParseFormat(*format)
 	if err = errors.Join(err, formErr); err != nil {
 		fmt.Fprintf(stderr, "analyzer: %v; see analyzer --help\n", err)
-		return codeUsage
+		return exitcode.Usage
 	}
 	runs, err := analysis.LoadAll(flags.Args()...)
 	if err != nil {
 		fmt.Fprintf(stderr, "analyzer: %v\n", err)
-		return codeUsage
+		return exitcode.Usage
 	}
 	doc := analysis.Summarize(runs...)
 	if err := write(doc, form, *file, stdout); err != nil {
 		fmt.Fprintf(stderr, "analyzer: write the report: %v\n", err)
-		return codeUsage
+		return exitcode.Usage
 	}
 	if *verdict {
 		return doc.Code()

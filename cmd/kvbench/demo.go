@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
 func (a *app) demoCommand() *cobra.Command {
@@ -96,7 +98,7 @@ func (d *demo) run() (err error) {
 		{"run", "-w", "mixed", "-p", "recordcount=" + strconv.Itoa(d.records), "--threads", "32", "--duration", seconds},
 	} {
 		err := d.do(first, append(args, fleet...))
-		if e := (*exitError)(nil); errors.As(err, &e) && e.code == exitTarget {
+		if e := (*exitcode.Error)(nil); errors.As(err, &e) && e.Code == exitcode.Target {
 			fmt.Fprintln(d.app.stdout, "\nThis machine is too slow or too busy for that target; the report says so, and the demo goes on.")
 			err = nil
 		}
@@ -149,7 +151,7 @@ func (d *demo) serve(ctx context.Context, label, ready string, args ...string) (
 		address, _, _ = strings.Cut(address, " ")
 		return address, nil
 	case <-ctx.Done():
-		return "", &exitError{exitInterrupted, errors.New("interrupted")}
+		return "", exitcode.With(exitcode.Interrupted, errors.New("interrupted"))
 	case <-time.After(20 * time.Second):
 		return "", fmt.Errorf("kvbench %s: not ready after 20 s", strings.Join(args, " "))
 	}
@@ -165,7 +167,7 @@ func (d *demo) do(ctx context.Context, args []string) error {
 	err := cmd.Run()
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && ended.ExitCode() > 0 {
-		return &exitError{code: ended.ExitCode()}
+		return &exitcode.Error{Code: ended.ExitCode()}
 	}
 	return err
 }

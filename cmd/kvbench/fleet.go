@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/kube"
 	"github.com/kvbench/kvbench/internal/worker"
 )
@@ -56,11 +57,11 @@ func (l *fleetFlags) connect(ctx context.Context, a *app, expected int, log *slo
 		l.pods.Count, l.pods.Wait = expected, time.Minute
 		pods, err := kube.Find(ctx, l.pods)
 		if err != nil {
-			return nil, nil, exit(exitUnreachable, err)
+			return nil, nil, exitcode.With(exitcode.Unreachable, err)
 		}
 		if options.Security.TokenFile == "" {
 			if options.Security.Token, err = pods.Token(ctx); err != nil {
-				return nil, nil, exit(exitUnreachable, err)
+				return nil, nil, exitcode.With(exitcode.Unreachable, err)
 			}
 		}
 		for _, p := range pods.Workers {

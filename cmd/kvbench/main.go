@@ -18,6 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
 // version is set by the linker.
@@ -91,19 +93,17 @@ truthfully what the cluster did with it.`,
 		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),
 		exitCodesCommand(),
 	)
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	err := root.Execute()
-	if err == nil {
-		return exitValid
+	if !started {
+		err = usage(err) // what was found before a verb began: unknown verbs, missing arguments
 	}
-	var e *exitError
-	if !errors.As(err, &e) {
-		// What cobra itself found: unknown verbs, missing arguments.
-		e = &exitError{code: exitUsage, err: err}
+	var said *exitcode.Error
+	if err != nil && !(errors.As(err, &said) && said.Err == nil) {
+		fmt.Fprintln(a.stderr, "kvbench: "+strings.TrimSpace(err.Error()))
 	}
-	if e.err != nil {
-		fmt.Fprintln(a.stderr, "kvbench: "+strings.TrimSpace(e.err.Error()))
-	}
-	return e.code
+	return exitcode.Of(err)
 }
 
 // interruptible returns a context that the first interrupt cancels, and one that the

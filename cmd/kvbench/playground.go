@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/playground"
 )
 
@@ -91,7 +92,7 @@ func (a *app) playground(o playground.Options) error {
 	}
 	fmt.Fprintln(a.stdout, "ready; Ctrl-C ends it")
 	<-first.Done()
-	return exit(exitInternal, c.Close())
+	return exitcode.With(exitcode.Internal, c.Close())
 }
 
 // ctlCommand disturbs a playground that runs. Its verbs are the playground's own table.
@@ -119,7 +120,7 @@ func (a *app) ctlCommand() *cobra.Command {
 		if err != nil {
 			return usage(err)
 		}
-		return exit(exitUnreachable, do(c))
+		return exitcode.With(exitcode.Unreachable, do(c))
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "state", Short: "print stores, regions, leaders and counters as JSON", Args: cobra.NoArgs,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/results"
 )
@@ -170,8 +171,8 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	run.until("measuring ")
 	run.until("p50") // the first second with operations
 	run.interrupt()
-	if code := run.code(20 * time.Second); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	if code := run.code(20 * time.Second); code != exitcode.Interrupted {
+		t.Errorf("exit code %d, want %d", code, exitcode.Interrupted)
 	}
 	stdout, stderr := run.said()
 	var doc analysis.Document
@@ -179,7 +180,7 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 		t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
 	}
 	r := doc.Runs[0]
-	if r.Operations == 0 || r.Verdict.Code != exitInterrupted {
+	if r.Operations == 0 || r.Verdict.Code != exitcode.Interrupted {
 		t.Errorf("%d operations are reported, verdict %+v", r.Operations, r.Verdict)
 	}
 	dirs, err := filepath.Glob(filepath.Join(f.out, r.RunID, "*", results.WorkerFile))
@@ -218,8 +219,8 @@ func TestSecondInterruptGivesUp(t *testing.T) {
 	run.interrupt()
 	run.interrupt()
 	began := time.Now()
-	if code := run.code(20 * time.Second); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	if code := run.code(20 * time.Second); code != exitcode.Interrupted {
+		t.Errorf("exit code %d, want %d", code, exitcode.Interrupted)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v to give up", took)
@@ -243,8 +244,8 @@ func TestKilledWorkerIsLost(t *testing.T) {
 	if err := f.workers[1].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if code := run.code(time.Minute); code != exitDegraded {
-		t.Errorf("exit code %d, want %d", code, exitDegraded)
+	if code := run.code(time.Minute); code != exitcode.Degraded {
+		t.Errorf("exit code %d, want %d", code, exitcode.Degraded)
 	}
 	stdout, stderr := run.said()
 	var doc analysis.Document
@@ -295,14 +296,14 @@ func TestDetachedRunIsSteeredFromOutside(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // of looking again
 	}
 	busy := start(t, f.verb("run", "-w", "read", "--duration", "1s")...)
-	if code := busy.code(time.Minute); code != exitUnreachable {
-		t.Errorf("a second coordinator: exit code %d, want %d", code, exitUnreachable)
+	if code := busy.code(time.Minute); code != exitcode.Unreachable {
+		t.Errorf("a second coordinator: exit code %d, want %d", code, exitcode.Unreachable)
 	}
 	busy.until("kvbench stop " + id)
 	do(t, verb("stop", id)...)
 	p := start(t, append(verb("collect", id, "--json"), "--out", f.out)...)
-	if code := p.code(time.Minute); code != exitInterrupted {
-		t.Errorf("collect: exit code %d, want the verdict's %d", code, exitInterrupted)
+	if code := p.code(time.Minute); code != exitcode.Interrupted {
+		t.Errorf("collect: exit code %d, want the verdict's %d", code, exitcode.Interrupted)
 	}
 	stdout, stderr := p.said()
 	var doc analysis.Document

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
 // reportFlags say how a report is shown.
@@ -58,8 +59,8 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 	if err := doc.Write(out, format, colour); err != nil {
 		return err
 	}
-	if code := doc.Code(); code != exitValid {
-		return &exitError{code: code}
+	if code := doc.Code(); code != exitcode.Valid {
+		return &exitcode.Error{Code: code}
 	}
 	return nil
 }
@@ -86,8 +87,8 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			err := report.write(a, args...)
-			var e *exitError
-			if !verdict && errors.As(err, &e) && e.err == nil {
+			var e *exitcode.Error
+			if !verdict && errors.As(err, &e) && e.Err == nil {
 				return nil // the report could be made
 			}
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 )
@@ -120,7 +121,7 @@ func (b *bench) do(ctx context.Context, fleet *coordinator.Fleet, job coordinato
 	if summary != nil {
 		all = append(all, summary)
 	}
-	if !b.verify || coordinator.ExitCode(err) != exitValid {
+	if !b.verify || exitcode.Of(err) != exitcode.Valid {
 		return all, err
 	}
 	if err != nil {
@@ -154,7 +155,7 @@ func (b *bench) run() error {
 	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	fleet, disconnect, err := b.fleet.connect(first, a, s.Clients, log)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	job := coordinator.Job{
 		Spec:     s,
@@ -177,11 +178,11 @@ func (b *bench) run() error {
 	view.end()
 	err = errors.Join(err, disconnect())
 	if len(summaries) == 0 {
-		return failed(err)
+		return err
 	}
 	if b.detach {
 		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s\n", summaries[0].RunID)
-		return failed(err)
+		return err
 	}
 	if err != nil {
 		fmt.Fprintln(a.stderr, "kvbench: "+err.Error())
@@ -198,8 +199,8 @@ func (b *bench) run() error {
 	}
 	// What the coordinator saw beats what the analysis found: an interrupted run is not judged.
 	reported := b.report.write(a, dirs...)
-	if code := coordinator.ExitCode(err); code != 0 {
-		return &exitError{code: code}
+	if code := exitcode.Of(err); code != 0 {
+		return &exitcode.Error{Code: code}
 	}
 	return reported
 }

@@ -28,7 +28,7 @@ func (a *app) fleetVerb(cmd *cobra.Command, do func(ctx context.Context, f *coor
 		if err == nil {
 			err = errors.Join(do(ctx, f, args), disconnect())
 		}
-		return failed(err)
+		return err
 	}
 	return cmd
 }
@@ -113,7 +113,7 @@ func (a *app) targetCommand() *cobra.Command {
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
 		target, err := strconv.ParseFloat(args[0], 64)
 		if err != nil || !(target > 0) {
-			return &coordinator.Error{Code: exitUsage, Err: fmt.Errorf("target %q: write a number above 0, in operations a second over the fleet", args[0])}
+			return usage(fmt.Errorf("target %q: write a number above 0, in operations a second over the fleet", args[0]))
 		}
 		at, err := f.SetTarget(ctx, run, target)
 		if err == nil {

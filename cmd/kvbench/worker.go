@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvbench/kvbench/internal/control"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/metrics"
 	"github.com/kvbench/kvbench/internal/worker"
 )
@@ -129,7 +130,7 @@ func (a *app) worker(listen, metricsAddr string, pprof bool, cfg worker.Config, 
 	for ; parts > 0; parts-- {
 		failed = errors.Join(failed, <-ended)
 	}
-	return exit(exitInternal, failed)
+	return exitcode.With(exitcode.Internal, failed)
 }
 
 func portOf(a net.Addr) string {

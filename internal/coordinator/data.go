@@ -7,12 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/spec"
 )
-
-// exitDone is the code of a load that has nothing left to do.
-const exitDone = 0
 
 // checkData looks at what the workers found in the store, before anything is
 // started: warnings go to the user, and a load of what is there already ends here.
@@ -38,7 +36,7 @@ func (r *running) checkData() error {
 	switch {
 	case s.Phase != spec.Load || present == 0:
 	case present == s.InsertCount:
-		return &Error{exitDone, fmt.Errorf("nothing to do: all %d records are in the store already; -p reload=true loads them again", present)}
+		return exitcode.With(exitcode.Valid, fmt.Errorf("nothing to do: all %d records are in the store already; -p reload=true loads them again", present))
 	default:
 		r.warnings = append(r.warnings, fmt.Sprintf("the load goes on where it stood: %d of %d records are in the store already", present, s.InsertCount))
 	}
@@ -66,12 +64,12 @@ func (r *running) checkFile() (present int64, err error) {
 	s := r.job.Spec
 	m, err := manifest.ReadFile(r.manifestFile())
 	if err != nil {
-		return 0, &Error{ExitUsage, err}
+		return 0, exitcode.With(exitcode.Usage, err)
 	}
 	if s.Phase == spec.Load {
 		plan, err := manifest.ForLoad(s, r.job.RunID, m, nil)
 		if err != nil {
-			return 0, &Error{ExitUsage, err}
+			return 0, exitcode.With(exitcode.Usage, err)
 		}
 		r.warnings = append(r.warnings, plan.Warnings...)
 		r.plan = plan
@@ -87,7 +85,7 @@ func (r *running) checkFile() (present int64, err error) {
 	warnings, err := manifest.ForRun(s, m)
 	r.warnings = append(r.warnings, warnings...)
 	if err != nil {
-		return 0, &Error{ExitUsage, err}
+		return 0, exitcode.With(exitcode.Usage, err)
 	}
 	return 0, nil
 }

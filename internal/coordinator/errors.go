@@ -10,46 +10,18 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/kvbench/kvbench/internal/exitcode"
 )
-
-// The codes that kvbench exits with, as far as coordinating a run decides them.
-const (
-	ExitUsage       = 2   // flags or properties are wrong
-	ExitUnreachable = 3   // the fleet or the cluster cannot be reached, or is busy
-	ExitDegraded    = 4   // a worker was lost or failed; results are kept
-	ExitInterrupted = 130 // stopped by its user; results are kept
-)
-
-// Error is an error with the code to exit with.
-type Error struct {
-	Code int
-	Err  error
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
-// ExitCode returns the code of err: 0 for nil, 1 for an error that has none.
-func ExitCode(err error) int {
-	var e *Error
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &e):
-		return e.Code
-	default:
-		return 1
-	}
-}
 
 // failure is what a call to a worker came to, in words and with its code.
-func failure(err error) *Error {
+func failure(err error) error {
 	s := status.Convert(err)
 	text := s.Message()
-	code := ExitUnreachable
+	code := exitcode.Unreachable
 	switch s.Code() {
 	case codes.InvalidArgument:
-		code = ExitUsage
+		code = exitcode.Usage
 	case codes.DeadlineExceeded:
 		text = "no answer in time"
 	case codes.Unimplemented:
@@ -60,7 +32,7 @@ func failure(err error) *Error {
 			text = strings.TrimSuffix(cause, `"`)
 		}
 	}
-	return &Error{code, errors.New(text)}
+	return exitcode.With(code, errors.New(text))
 }
 
 // failures joins what went wrong with several workers. Those that say the same
@@ -70,15 +42,14 @@ func failures(all map[string]error, workers int) error {
 		return nil
 	}
 	names := make(map[string][]string) // by text
-	code := ExitUnreachable
+	code := exitcode.Unreachable
 	for name, err := range all {
-		f, ok := err.(*Error)
-		if !ok {
-			f = failure(err)
+		if _, ok := err.(*exitcode.Error); !ok {
+			err = failure(err)
 		}
-		names[f.Error()] = append(names[f.Error()], name)
-		if f.Code == ExitUsage {
-			code = ExitUsage
+		names[err.Error()] = append(names[err.Error()], name)
+		if exitcode.Of(err) == exitcode.Usage {
+			code = exitcode.Usage
 		}
 	}
 	var lines []string
@@ -94,5 +65,5 @@ func failures(all map[string]error, workers int) error {
 		}
 	}
 	slices.Sort(lines)
-	return &Error{code, errors.New(strings.Join(lines, "\n"))}
+	return exitcode.With(code, errors.New(strings.Join(lines, "\n")))
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -49,7 +50,7 @@ func Targets(ctx context.Context, list string) ([]Target, error) {
 		address, all := strings.CutPrefix(item, dnsScheme)
 		host, port, err := net.SplitHostPort(address)
 		if err != nil || port == "" || (all && host == "") {
-			return nil, &Error{ExitUsage, fmt.Errorf("worker %q: want host:port, or dns:///name:port", item)}
+			return nil, exitcode.With(exitcode.Usage, fmt.Errorf("worker %q: want host:port, or dns:///name:port", item))
 		}
 		if !all {
 			targets = append(targets, Target{Address: address})
@@ -57,7 +58,7 @@ func Targets(ctx context.Context, list string) ([]Target, error) {
 		}
 		ips, err := net.DefaultResolver.LookupHost(ctx, host)
 		if err != nil {
-			return nil, &Error{ExitUnreachable, fmt.Errorf("workers %s: %w", item, err)}
+			return nil, exitcode.With(exitcode.Unreachable, fmt.Errorf("workers %s: %w", item, err))
 		}
 		addresses := podNames(ctx, host, port)
 		if len(addresses) == 0 {
@@ -71,7 +72,7 @@ func Targets(ctx context.Context, list string) ([]Target, error) {
 		}
 	}
 	if len(targets) == 0 {
-		return nil, &Error{ExitUsage, errors.New("no workers are given")}
+		return nil, exitcode.With(exitcode.Usage, errors.New("no workers are given"))
 	}
 	return targets, nil
 }
@@ -127,7 +128,7 @@ func Connect(ctx context.Context, targets []Target, o Options) (*Fleet, error) {
 		conn, err := control.Dial(t.Address, host, o.Security, t.Dial, o.Log)
 		if err != nil {
 			f.Close()
-			return nil, &Error{ExitUsage, err}
+			return nil, exitcode.With(exitcode.Usage, err)
 		}
 		f.members = append(f.members, &member{
 			index: i, name: t.Address, address: t.Address,
@@ -139,8 +140,8 @@ func Connect(ctx context.Context, targets []Target, o Options) (*Fleet, error) {
 	err := f.all(ctx, func(ctx context.Context, m *member) (err error) {
 		m.hello, err = m.client.Hello(ctx, &workerpb.HelloRequest{})
 		if err == nil && m.hello.GetProtocol() != control.Protocol {
-			err = &Error{ExitUnreachable, fmt.Errorf("it is kvbench %s and speaks version %d of the protocol, this is version %d: use the same kvbench everywhere",
-				m.hello.GetVersion(), m.hello.GetProtocol(), control.Protocol)}
+			err = exitcode.With(exitcode.Unreachable, fmt.Errorf("it is kvbench %s and speaks version %d of the protocol, this is version %d: use the same kvbench everywhere",
+				m.hello.GetVersion(), m.hello.GetProtocol(), control.Protocol))
 		}
 		return err
 	})
@@ -167,7 +168,7 @@ func (f *Fleet) identify() error {
 	names := make(map[string]int)
 	for _, m := range f.members {
 		if other, twice := instances[m.hello.GetInstance()]; twice {
-			return &Error{ExitUsage, fmt.Errorf("%s and %s are the same worker", other, m.address)}
+			return exitcode.With(exitcode.Usage, fmt.Errorf("%s and %s are the same worker", other, m.address))
 		}
 		instances[m.hello.GetInstance()] = m.address
 		names[m.hello.GetName()]++

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/worker"
 	"github.com/kvbench/kvbench/internal/worker/workertest"
@@ -147,7 +148,7 @@ func TestTargets(t *testing.T) {
 	for _, tt := range tests {
 		targets, err := Targets(t.Context(), tt.list)
 		if tt.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.err) || ExitCode(err) != ExitUsage {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || exitcode.Of(err) != exitcode.Usage {
 				t.Errorf("%q: %v", tt.list, err)
 			}
 			continue
@@ -213,9 +214,9 @@ func TestConnectRefuses(t *testing.T) {
 		code      int
 		want      []string
 	}{
-		{"nobody there", []string{a.address, nobody}, ExitUnreachable, []string{nobody, "refused"}},
-		{"another version", []string{a.address, l.Addr().String()}, ExitUnreachable, []string{"v9", "version 99", "same kvbench"}},
-		{"the same twice", []string{a.address, "localhost:" + a.address[strings.LastIndex(a.address, ":")+1:]}, ExitUsage, []string{"the same worker"}},
+		{"nobody there", []string{a.address, nobody}, exitcode.Unreachable, []string{nobody, "refused"}},
+		{"another version", []string{a.address, l.Addr().String()}, exitcode.Unreachable, []string{"v9", "version 99", "same kvbench"}},
+		{"the same twice", []string{a.address, "localhost:" + a.address[strings.LastIndex(a.address, ":")+1:]}, exitcode.Usage, []string{"the same worker"}},
 	}
 	for _, tt := range tests {
 		var targets []Target
@@ -223,8 +224,8 @@ func TestConnectRefuses(t *testing.T) {
 			targets = append(targets, Target{Address: address})
 		}
 		_, err := Connect(t.Context(), targets, Options{Log: quiet})
-		if ExitCode(err) != tt.code {
-			t.Errorf("%s: %v, code %d, want %d", tt.name, err, ExitCode(err), tt.code)
+		if exitcode.Of(err) != tt.code {
+			t.Errorf("%s: %v, code %d, want %d", tt.name, err, exitcode.Of(err), tt.code)
 			continue
 		}
 		for _, want := range tt.want {
@@ -255,13 +256,13 @@ func TestNamesAreUnique(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	same := errors.New("the same")
-	err := failures(map[string]error{"b": same, "a": same, "c": &Error{ExitUsage, errors.New("another")}}, 4)
-	if err.Error() != "a, b: the same\nc: another" || ExitCode(err) != ExitUsage {
-		t.Errorf("%q, code %d", err, ExitCode(err))
+	err := failures(map[string]error{"b": same, "a": same, "c": exitcode.With(exitcode.Usage, errors.New("another"))}, 4)
+	if err.Error() != "a, b: the same\nc: another" || exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("%q, code %d", err, exitcode.Of(err))
 	}
 	err = failures(map[string]error{"b": same, "a": same}, 2)
-	if err.Error() != "all 2 workers: the same" || ExitCode(err) != ExitUnreachable {
-		t.Errorf("%q, code %d", err, ExitCode(err))
+	if err.Error() != "all 2 workers: the same" || exitcode.Of(err) != exitcode.Unreachable {
+		t.Errorf("%q, code %d", err, exitcode.Of(err))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 )
@@ -76,7 +77,7 @@ type Summary struct {
 }
 
 // Run does a job. When ctx ends the run is stopped on all workers, within two
-// seconds, and what was measured is kept. The error, if any, is an [*Error];
+// seconds, and what was measured is kept. The error, if any, is an [*exitcode.Error];
 // the summary is nil when the run did not begin.
 func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 	job.Lease = cmp.Or(job.Lease, defaultLease)
@@ -92,7 +93,7 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 		job.Warn = func(string) {}
 	}
 	if want := job.Spec.Clients; want > 0 && want != f.Size() {
-		return nil, &Error{ExitUnreachable, fmt.Errorf("%d workers are wanted (clients=%d, NUM_CLIENTS), %d are there", want, want, f.Size())}
+		return nil, exitcode.With(exitcode.Unreachable, fmt.Errorf("%d workers are wanted (clients=%d, NUM_CLIENTS), %d are there", want, want, f.Size()))
 	}
 	// What must still be done after ctx has ended is done in patient.
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -118,7 +119,7 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 	if err != nil {
 		err = errors.Join(err, r.undo(patient))
 		if ctx.Err() != nil {
-			return nil, &Error{ExitInterrupted, errors.New("interrupted before the start; nothing was measured")}
+			return nil, exitcode.With(exitcode.Interrupted, errors.New("interrupted before the start; nothing was measured"))
 		}
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/worker"
 	"github.com/kvbench/kvbench/internal/worker/workertest"
@@ -189,7 +190,7 @@ func TestInterrupt(t *testing.T) {
 		if took := time.Since(at); took > 2*time.Second {
 			t.Errorf("stalled %v: it took %v", stalled, took)
 		}
-		if ExitCode(err) != ExitInterrupted {
+		if exitcode.Of(err) != exitcode.Interrupted {
 			t.Errorf("stalled %v: %v", stalled, err)
 		}
 		nothingLeft(t, db)
@@ -210,7 +211,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 	defer interrupt()
 	out := t.TempDir()
 	s, err := f.Run(ctx, Job{Spec: properties(t, nil), Out: out})
-	if s != nil || ExitCode(err) != ExitInterrupted {
+	if s != nil || exitcode.Of(err) != exitcode.Interrupted {
 		t.Errorf("%v %v", s, err)
 	}
 	nothingLeft(t, db)
@@ -233,7 +234,7 @@ func TestGiveUp(t *testing.T) {
 			}
 		},
 	})
-	if ExitCode(err) != ExitInterrupted || s.Run.State != results.Interrupted {
+	if exitcode.Of(err) != exitcode.Interrupted || s.Run.State != results.Interrupted {
 		t.Errorf("%v, state %s", err, s.Run.State)
 	}
 	nothingLeft(t, db) // by their leases
@@ -258,7 +259,7 @@ func TestClusterIsNotThere(t *testing.T) {
 	if took := time.Since(begin); took > 15*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if s != nil || ExitCode(err) != ExitUnreachable || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), "all 3 workers: the cluster at PD 10.9.8.7:2379") {
+	if s != nil || exitcode.Of(err) != exitcode.Unreachable || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), "all 3 workers: the cluster at PD 10.9.8.7:2379") {
 		t.Errorf("%v", err)
 	}
 	nothingLeft(t, db)
@@ -286,7 +287,7 @@ func TestSecondCoordinator(t *testing.T) {
 	if err != nil {
 		t.Errorf("the first: %v", err)
 	}
-	if ExitCode(second) != ExitUnreachable || !strings.Contains(second.Error(), "busy with run first since") {
+	if exitcode.Of(second) != exitcode.Unreachable || !strings.Contains(second.Error(), "busy with run first since") {
 		t.Errorf("the second: %v", second)
 	}
 }
@@ -304,7 +305,7 @@ func TestOneWorkerCannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := f.Run(t.Context(), Job{Spec: properties(t, nil), Out: t.TempDir()})
-	if s != nil || ExitCode(err) != ExitUnreachable || !strings.HasPrefix(err.Error(), "bad: ") {
+	if s != nil || exitcode.Of(err) != exitcode.Unreachable || !strings.HasPrefix(err.Error(), "bad: ") {
 		t.Errorf("%v", err)
 	}
 	nothingLeft(t, db)
@@ -330,7 +331,7 @@ func TestLostWorker(t *testing.T) {
 			shown = shown || s.Stage == Measuring && s.Workers[1].State == results.Lost
 		},
 	})
-	if ExitCode(err) != ExitDegraded || !strings.Contains(err.Error(), "w1 at ") {
+	if exitcode.Of(err) != exitcode.Degraded || !strings.Contains(err.Error(), "w1 at ") {
 		t.Errorf("%v", err)
 	}
 	if !shown {
@@ -399,7 +400,7 @@ func TestWorkerIsRestarted(t *testing.T) {
 			}
 		},
 	})
-	if ExitCode(err) != ExitDegraded || !strings.Contains(err.Error(), "w1 at ") {
+	if exitcode.Of(err) != exitcode.Degraded || !strings.Contains(err.Error(), "w1 at ") {
 		t.Errorf("%v", err)
 	}
 	if m := s.Run.Fleet[1]; m.State != results.Lost || m.Reason != "it was restarted" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -59,6 +60,7 @@ type part struct {
 	skew     time.Duration
 	totals   *workerpb.Totals
 	latest   *workerpb.Interval
+	written  bool // it waits for its writes to be read back
 }
 
 func newRunning(f *Fleet, job Job) *running {
@@ -195,18 +197,18 @@ func (r *running) finish(patient context.Context) error {
 	switch {
 	case patient.Err() != nil:
 		r.record.State = results.Interrupted
-		verdict = &Error{ExitInterrupted, fmt.Errorf("given up; workers that were not stopped end by themselves within %v", r.job.Lease)}
+		verdict = exitcode.With(exitcode.Interrupted, fmt.Errorf("given up; workers that were not stopped end by themselves within %v", r.job.Lease))
 	case r.record.StoppedS != nil:
 		r.record.State = results.Interrupted
-		verdict = &Error{ExitInterrupted, errors.New("interrupted; what was measured is kept")}
+		verdict = exitcode.With(exitcode.Interrupted, errors.New("interrupted; what was measured is kept"))
 	case lost == len(r.parts):
 		r.record.State = results.Failed
 	}
 	err := errors.Join(r.write(), r.events.Close(), unread)
 	if verdict == nil && lost > r.job.Limits.TolerateLost {
-		verdict = &Error{ExitDegraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.parts), lossesOf(r.record.Fleet))}
+		verdict = exitcode.With(exitcode.Degraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.parts), lossesOf(r.record.Fleet)))
 	}
-	if wrong := verdictOf(r.record.Verification); wrong != nil && (verdict == nil || ExitCode(wrong) == ExitWrong) {
+	if wrong := verdictOf(r.record.Verification); wrong != nil && (verdict == nil || exitcode.Of(wrong) == exitcode.Wrong) {
 		verdict = wrong
 	}
 	if verdict == nil && lost == 0 {

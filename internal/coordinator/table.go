@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/workload"
 )
-
-// ExitWrong is the code of a verification that found something.
-const ExitWrong = 6
 
 // Verify verifies that a table holds the records that it should and nothing else.
 // The workers scan the whole table; if that does not account for every record, each
@@ -60,7 +58,7 @@ func passOf(s *spec.Spec, way string) (*spec.Spec, error) {
 	properties["verify"], properties["dotransactions"] = way, "false"
 	pass, err := spec.ParseMap(properties)
 	if err != nil {
-		return nil, &Error{ExitUsage, err}
+		return nil, exitcode.With(exitcode.Usage, err)
 	}
 	pass.Warnings = nil // have been said
 	return pass, nil
@@ -124,9 +122,9 @@ func verdictOf(v *results.Verification) error {
 				text += fmt.Sprintf(" (%s, acknowledged at %.3f s)", p.Worker, *p.AtS)
 			}
 		}
-		return &Error{ExitWrong, errors.New(text)}
+		return exitcode.With(exitcode.Wrong, errors.New(text))
 	case v.Unread > 0 || len(v.Notes) > 0:
-		return &Error{ExitDegraded, errors.New(v.Text() + "; the verification is not complete")}
+		return exitcode.With(exitcode.Degraded, errors.New(v.Text()+"; the verification is not complete"))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/worker"
 )
@@ -109,12 +110,12 @@ func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (ti
 // have the run are passed over; it is an error if none has it.
 func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) {
 	if err := results.CheckName(runID); err != nil {
-		return "", &Error{ExitUsage, fmt.Errorf("run: %w", err)}
+		return "", exitcode.With(exitcode.Usage, fmt.Errorf("run: %w", err))
 	}
 	dir := filepath.Join(out, runID)
 	record, err := results.ReadRun(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &Error{ExitUsage, fmt.Errorf("%s is not there: give with --out the results directory that the run was started with", filepath.Join(dir, results.RunFile))}
+		return "", exitcode.With(exitcode.Usage, fmt.Errorf("%s is not there: give with --out the results directory that the run was started with", filepath.Join(dir, results.RunFile)))
 	}
 	if err != nil {
 		return "", err
@@ -205,7 +206,7 @@ func (f *Fleet) whoRuns(ctx context.Context, runID string, do func(context.Conte
 		return err
 	})
 	if err == nil && known == 0 {
-		err = &Error{ExitUnreachable, fmt.Errorf("none of the %d workers knows run %s", f.Size(), runID)}
+		err = exitcode.With(exitcode.Unreachable, fmt.Errorf("none of the %d workers knows run %s", f.Size(), runID))
 	}
 	return known, err
 }

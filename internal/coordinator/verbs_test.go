@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/worker/workertest"
 )
@@ -109,14 +110,14 @@ func TestVerbsOnUnknownRuns(t *testing.T) {
 		code int
 		want string
 	}{
-		{"stop", func() error { _, err := f.Stop(t.Context(), "r", 0); return err }, ExitUnreachable, "none of the 3 workers knows run r"},
-		{"target", func() error { _, err := f.SetTarget(t.Context(), "r", 1); return err }, ExitUnreachable, "none of the 3 workers knows run r"},
-		{"collect", func() error { _, err := f.Collect(t.Context(), "r", out); return err }, ExitUnreachable, "none of the 3 workers knows run r"},
-		{"collect to elsewhere", func() error { _, err := f.Collect(t.Context(), "x", out); return err }, ExitUsage, "--out"},
-		{"collect a path", func() error { _, err := f.Collect(t.Context(), "../r", out); return err }, ExitUsage, "../r"},
+		{"stop", func() error { _, err := f.Stop(t.Context(), "r", 0); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
+		{"target", func() error { _, err := f.SetTarget(t.Context(), "r", 1); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
+		{"collect", func() error { _, err := f.Collect(t.Context(), "r", out); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
+		{"collect to elsewhere", func() error { _, err := f.Collect(t.Context(), "x", out); return err }, exitcode.Usage, "--out"},
+		{"collect a path", func() error { _, err := f.Collect(t.Context(), "../r", out); return err }, exitcode.Usage, "../r"},
 	}
 	for _, tt := range tests {
-		if err := tt.do(); ExitCode(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
+		if err := tt.do(); exitcode.Of(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}

@@ -34,6 +34,9 @@ func (r *running) watchAll(ctx, patient context.Context) {
 		}
 	})
 	helpers.Go(func() { r.report(done) })
+	if r.job.Spec.VerifyWrites {
+		helpers.Go(func() { r.verifyWrites(patient, done) })
+	}
 	watchers.Wait()
 	close(done)
 	helpers.Wait()
@@ -145,6 +148,7 @@ func (r *running) heard(p *part, resp *workerpb.StatusResponse) {
 	if iv := resp.GetIntervals(); len(iv) > 0 {
 		p.latest = iv[len(iv)-1]
 	}
+	p.written = resp.GetRun().GetState() == workerpb.State_STATE_WRITTEN
 	p.skew = max(0, time.Duration(resp.GetRun().GetStartSkewNanos()))
 	if p.state == results.Lost {
 		p.state, p.reason = results.Running, ""
