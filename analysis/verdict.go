@@ -188,25 +188,20 @@ func metricName(name string) string { return strings.ReplaceAll(name, "_", ".") 
 func limitOf(p *Report, r *Run) Limit {
 	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
 		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", number(p.InFlight), p.Threads)
-		if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
-			why += fmt.Sprintf("; but %s used %s of its cores, so that latencies include waiting in the client", w.Name, percent(w.CPUShare))
+		if text := strained(p.Workers); text != "" {
+			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
 		return Limit{ByTarget, why}
 	}
 	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {
 		return Limit{ByUnknown, "nothing was measured"}
 	}
-	if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
-		why := fmt.Sprintf("%s used %s of its %d cores; use more workers or cores", w.Name, percent(w.CPUShare), w.Cores)
+	if text := strained(p.Workers); text != "" {
+		why := text + ": use more workers, on machines that nothing else needs"
 		if driver(r) == "rawkv" {
 			why += ", or --driver stream, which costs a fraction of the CPU"
 		}
 		return Limit{ByClient, why}
-	}
-	for _, w := range p.Workers {
-		if w.MachineShare >= machineShare {
-			return Limit{ByClient, fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores: use more machines, and none that the database runs on", w.Name, percent(w.MachineShare), percent(w.CPUShare), w.Cores)}
-		}
 	}
 	service := r.fleet.sum(every).service
 	if d := p.LaneDelayUS; d != nil && service != nil {
@@ -222,6 +217,19 @@ func limitOf(p *Report, r *Run) Limit {
 		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", micros(float64(p.LagUS.P99)), number(p.InFlight), p.Threads)}
 	}
 	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+}
+
+// strained says which worker lacked processors; "" if none did.
+func strained(workers []WorkerRow) string {
+	if w := busiest(workers); w != nil && w.CPUShare >= busyShare {
+		return fmt.Sprintf("%s used %s of its %d cores", w.Name, percent(w.CPUShare), w.Cores)
+	}
+	for _, w := range workers {
+		if w.MachineShare >= machineShare {
+			return fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores", w.Name, percent(w.MachineShare), percent(w.CPUShare), w.Cores)
+		}
+	}
+	return ""
 }
 
 func driver(r *Run) string {

@@ -268,8 +268,14 @@ func parseHistogram(line []byte) (h histogram, err error) {
 		return h, err
 	}
 	h.end = h.start + length
-	h.PackedHistogram, err = hdrhistogram.DecodePacked([]byte(fields[4]))
-	return h, err
+	if h.PackedHistogram, err = hdrhistogram.DecodePacked([]byte(fields[4])); err != nil {
+		return h, err
+	}
+	if p := h.PackedHistogram; p.LowestTrackableValue() != measure.Lowest || p.HighestTrackableValue() != measure.Highest || p.SignificantFigures() != measure.Digits {
+		return h, fmt.Errorf("it holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
+			p.LowestTrackableValue(), p.HighestTrackableValue(), p.SignificantFigures(), measure.Lowest, measure.Highest, measure.Digits)
+	}
+	return h, nil
 }
 
 // errorsLine is a line of errors.jsonl.

@@ -228,6 +228,23 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
+// Histograms of another range cannot be merged without loss.
+func TestForeignHistogram(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]*hdrhistogram.Histogram{
+		"wider":   hdrhistogram.New(1, 1<<40, 3),
+		"coarser": hdrhistogram.New(1, measure.Highest, 2),
+	} {
+		text, err := h.EncodeV2()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseHistogram([]byte("Tag=lag,0,1,1," + string(text))); err == nil || !strings.Contains(err.Error(), "lose values") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"w0", "kvbench-3", "10.0.0.1_7070", "A.b"} {
