@@ -94,7 +94,10 @@ truthfully what the cluster did with it.`,
 		exitCodesCommand(),
 	)
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		started = true
+		return usage(cmd.ValidateRequiredFlags())
+	}
 	err := root.Execute()
 	if !started {
 		err = usage(err) // what was found before a verb began: unknown verbs, missing arguments
