@@ -96,7 +96,6 @@ func serverOptions(tlsConfig *tls.Config) []grpc.ServerOption {
 		grpc.InitialConnWindowSize(64 << 20),
 		grpc.ReadBufferSize(128 << 10),
 		grpc.WriteBufferSize(128 << 10),
-		grpc.SharedWriteBuffer(true),
 	}
 	if tlsConfig != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(tlsConfig)))

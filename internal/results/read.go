@@ -256,8 +256,8 @@ func parseHistogram(line []byte) (h histogram, err error) {
 	if len(fields) < 5 {
 		return h, fmt.Errorf("%d columns, want 5", len(fields))
 	}
-	name, ok := strings.CutPrefix(fields[0], "Tag=")
-	if h.Tag, ok = ParseTag(name); !ok {
+	var ok bool
+	if h.Tag, ok = ParseTag(strings.TrimPrefix(fields[0], "Tag=")); !ok {
 		return h, fmt.Errorf("tag %q is unknown", fields[0])
 	}
 	if h.start, err = parseSeconds(fields[1]); err != nil {
