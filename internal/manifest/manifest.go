@@ -46,6 +46,7 @@ type Range struct {
 // start of the pending range.
 type Lane struct {
 	workload.LaneProgress
+	Count    int64  `json:"count"`    // records of the range that it worked on; its last batch may be a short one
 	Run      string `json:"run"`      // the id of the run that the lane belonged to
 	Finished bool   `json:"finished"` // all of its share is in the store
 }

@@ -86,7 +86,7 @@ func ForLoad(s *spec.Spec, run string, m *Manifest, lanes []Lane) (*Plan, error)
 		}
 		next.LoadID = m.LoadID
 		var err error
-		if p.progress, err = progressOf(lanes, *old); err != nil {
+		if p.progress, err = progressOf(lanes); err != nil {
 			return nil, err
 		}
 	}
@@ -102,14 +102,14 @@ func (r Range) properties() string {
 	return fmt.Sprintf("-p recordcount=%d -p insertstart=%d", r.Start+r.Count, r.Start)
 }
 
-// progressOf joins the lanes of a load. A last batch that the end of the range cut
-// short counts as not done, because a longer range would make it whole.
-func progressOf(lanes []Lane, r Range) (*workload.Progress, error) {
+// progressOf joins the lanes of a load. A last batch that the end of a lane's range
+// cut short counts as not done, because in a longer range it is a whole one.
+func progressOf(lanes []Lane) (*workload.Progress, error) {
 	all := make([]workload.LaneProgress, 0, len(lanes))
 	for _, l := range lanes {
-		if l.Workers > 0 && l.Lanes > 0 && l.Batch > 0 && r.Count%l.Batch != 0 {
+		if l.Workers > 0 && l.Lanes > 0 && l.Batch > 0 && l.Count%l.Batch != 0 {
 			place := workload.Place{Worker: l.Worker, Workers: l.Workers, Lane: l.Lane, Lanes: l.Lanes}
-			if j, ok := place.Turn(r.Count / l.Batch); ok {
+			if j, ok := place.Turn(l.Count / l.Batch); ok {
 				l.Done = l.Done.Without(j, j+1)
 			}
 		}

@@ -32,6 +32,7 @@ type loadingLane struct {
 	place workload.Place
 	turns int64 // batches of its share
 	batch int64
+	count int64 // records that are asked for
 
 	next  int64         // the turn to begin next
 	turn  map[int]int64 // in flight, by thread
@@ -40,7 +41,7 @@ type loadingLane struct {
 }
 
 func newLoadingLane(source lane.Source, plan *manifest.Plan, p workload.Place, s *spec.Spec) *loadingLane {
-	l := &loadingLane{Source: source, plan: plan, place: p, batch: int64(s.Batch), turn: make(map[int]int64)}
+	l := &loadingLane{Source: source, plan: plan, place: p, batch: int64(s.Batch), count: s.InsertCount, turn: make(map[int]int64)}
 	l.turns = l.atOrAfter(workload.Batches(s))
 	return l
 }
@@ -93,7 +94,7 @@ func (l *loadingLane) Continue(op *workload.Operation) bool {
 // progress returns how far the lane has come.
 func (l *loadingLane) progress(run string) manifest.Lane {
 	p := l.place
-	progress := manifest.Lane{Run: run, LaneProgress: workload.LaneProgress{
+	progress := manifest.Lane{Run: run, Count: l.count, LaneProgress: workload.LaneProgress{
 		Worker: p.Worker, Workers: p.Workers, Lane: p.Lane, Lanes: p.Lanes, Batch: l.batch,
 	}}
 	l.known.Lock()
