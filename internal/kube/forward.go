@@ -14,14 +14,13 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	spdystream "k8s.io/apimachinery/pkg/util/httpstream/spdy"
 	tunnel "k8s.io/apimachinery/pkg/util/portforward"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/transport/websocket"
 	"k8s.io/klog/v2"
-	streaming "k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream"
+	spdystream "k8s.io/streaming/pkg/httpstream/spdy"
 )
 
 // forward connects to a port of a pod through the API server.
@@ -43,7 +42,7 @@ func (a *api) forward(ctx context.Context, pod string, port int) (net.Conn, erro
 // Kubernetes 1.31 SPDY itself.
 func (a *api) upgrade(ctx context.Context, target string) (httpstream.Connection, error) {
 	link, err := a.upgradeWebSocket(ctx, target)
-	if streaming.IsUpgradeFailure(err) || streaming.IsHTTPSProxyError(err) {
+	if httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) {
 		return a.upgradeSPDY(ctx, target)
 	}
 	return link, err
@@ -75,7 +74,7 @@ func (a *api) upgradeSPDY(ctx context.Context, target string) (httpstream.Connec
 	if err != nil {
 		return nil, err
 	}
-	link, _, err := spdy.Negotiate(upgrader, &http.Client{Transport: transport}, req, portforward.PortForwardProtocolV1Name)
+	link, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, req, portforward.PortForwardProtocolV1Name)
 	return link, err
 }
 
