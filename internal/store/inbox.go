@@ -3,6 +3,7 @@
 package store
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -79,7 +80,7 @@ func (b *Inbox[T]) ring() {
 // called since the last Wait.
 func (b *Inbox[T]) Wait(until time.Duration) (items []T, woken bool) {
 	clear(b.taken) // lets go of what it pointed to
-	for {
+	for yielded := false; ; {
 		var now time.Duration
 		if until != Forever {
 			now = b.clk.Now()
@@ -90,6 +91,14 @@ func (b *Inbox[T]) Wait(until time.Duration) (items []T, woken bool) {
 			woken, b.woken = b.woken, false
 			b.mu.Unlock()
 			return b.taken, woken
+		}
+		if !yielded {
+			// Whoever is about to put something does it now, which is cheaper than to
+			// fall asleep and be woken for the first of many.
+			yielded = true
+			b.mu.Unlock()
+			runtime.Gosched()
+			continue
 		}
 		b.asleep = true
 		// An alarm that is set for an earlier moment stays: to wake once in vain is

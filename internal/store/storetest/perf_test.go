@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,7 @@ func BenchmarkUnpaced(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", d.name, threads), func(b *testing.B) { unpaced(b, pd, d.open, threads) })
 		}
 	}
+	b.Run("stream/10000", func(b *testing.B) { unpaced(b, pd, drivers[1].open, 10_000) })
 }
 
 // BenchmarkPaced starts 5,000 point reads a second from one lane, and reports
@@ -167,7 +169,7 @@ func bare(b *testing.B, program, pd string, threads int) {
 type opener func(ctx context.Context, pd string) (store.Driver, error)
 
 func unpaced(b *testing.B, pd string, open opener, threads int) {
-	lanes := 2; if os.Getenv("X_LANES") != "" { lanes = 1 }
+	const lanes = 2
 	d, err := open(b.Context(), pd)
 	if err != nil {
 		b.Fatal(err)
@@ -189,10 +191,16 @@ func unpaced(b *testing.B, pd string, open opener, threads int) {
 		wg.Wait()
 	}
 	run(20_000)
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before := m.Mallocs
 	b.ResetTimer()
 	start := cpu()
 	run(b.N)
 	report(b, cpu()-start)
+	runtime.ReadMemStats(&m)
+	b.ReportMetric(float64(m.Sys)/1e6, "MB")
+	b.ReportMetric(float64(m.Mallocs-before)/float64(b.N), "mallocs/op")
 	if d, ok := d.(*stream.Driver); ok {
 		stats := d.Stats()
 		total := stats.Total()

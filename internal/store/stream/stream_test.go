@@ -4,11 +4,16 @@ package stream_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/store/cluster"
 	"github.com/kvbench/kvbench/internal/store/storetest"
@@ -26,3 +31,80 @@ func open(ctx context.Context, c cluster.Config, timeout time.Duration) (store.D
 }
 
 func TestDriver(t *testing.T) { storetest.Run(t, open) }
+
+// With one command a message, there is one message for each command; and when
+// all regions are known, nothing takes a detour.
+func TestStats(t *testing.T) {
+	pg, err := playground.Start(t.Context(), playground.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pg.Close()
+	for _, maxBatch := range []int{1, 16, 0} {
+		d, err := stream.Open(t.Context(), cluster.Config{PD: []string{pg.PDAddr()}}, stream.Config{MaxBatch: maxBatch, Streams: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clk := clock.Since(time.Now())
+		s, err := d.Open(0, 100, clk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls []*store.Call
+		for i := range 100 {
+			calls = append(calls, &store.Call{Verb: store.Get, Keys: [][]byte{fmt.Appendf(nil, "usertable:user%d", i*97)}})
+		}
+		round := func() {
+			for _, c := range calls {
+				c.Start = clk.Now()
+				s.Submit(c)
+			}
+			for back := 0; back < len(calls); {
+				for _, c := range s.Wait(store.Forever) {
+					if back++; c.Err != nil {
+						t.Fatal(c.Err)
+					}
+				}
+			}
+		}
+		round()
+		round()
+		before := d.Stats()
+		for range 20 {
+			round()
+		}
+		after := d.Stats()
+		if after.Detours != before.Detours || after.Detours[stream.UnknownRegion] == 0 {
+			t.Errorf("detours %v, then %v", before.Detours, after.Detours)
+		}
+		a, b := after.Total(), before.Total()
+		commands, messages := a.Commands-b.Commands, a.Messages-b.Messages
+		if commands != 2000 || len(after.Stores) != 3 || a.Breaks != 0 {
+			t.Errorf("%d commands sent to %d stores", commands, len(after.Stores))
+		}
+		most := a.Sizes
+		for i, n := range b.Sizes {
+			most[i] -= n
+		}
+		switch {
+		case maxBatch == 1 && (messages != commands || most[0] != commands):
+			t.Errorf("%d messages of sizes %v", messages, most)
+		case maxBatch == 16 && (messages < commands/16 || slices.Max(most[5:]) > 0):
+			t.Errorf("%d messages of sizes %v", messages, most)
+		case maxBatch == 0 && messages > commands/5:
+			t.Errorf("%d messages for %d commands", messages, commands)
+		}
+		if err := errors.Join(s.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for _, c := range []stream.Config{{MaxBatch: -1}, {Streams: 1000}, {Linger: -1}, {Timeout: -1}} {
+		if _, err := stream.Open(t.Context(), cluster.Config{PD: []string{"127.0.0.1:1"}}, c); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
