@@ -236,8 +236,8 @@ func testPodDeleted(t *testing.T, c *cluster) {
 }
 
 func testJob(t *testing.T, c *cluster) {
-	c.write("k8s/run-job/base/run.env", fmt.Sprintf("VERB=run\nPD=%s\nBENCH_TYPE=mixed\nTOTAL_KEYS=%d\nTARGET_IOPS=%d\nNUM_THREADS=16\nNUM_CLIENTS=3\nRUNTIME=20s\n", pd, records, target))
-	c.replace("k8s/run-job/base/job.yaml", "- --out=/results", "- --out=/results\n        - --quiet\n        - --json")
+	c.write("k8s/run-job/base/run.env", fmt.Sprintf("VERB=run\nPD=%s\nBENCH_TYPE=mixed\nTOTAL_KEYS=%d\nTARGET_IOPS=%d\nNUM_THREADS=16\nNUM_CLIENTS=3\nRUNTIME=20s\nFORMAT=json\n", pd, records, target))
+	c.replace("k8s/run-job/base/job.yaml", "- --out=/results", "- --out=/results\n        - --quiet")
 	c.kubectl("apply", "-k", c.path("k8s/run-job"))
 	c.kubectl("-n", namespace, "wait", "job/kvbench-run", "--for=condition=complete", "--timeout=120s")
 	log := c.kubectl("-n", namespace, "logs", "job/kvbench-run")
@@ -246,9 +246,9 @@ func testJob(t *testing.T, c *cluster) {
 	}
 	inside := parse(t, result{stdout: log})
 	c.checkTarget(inside)
-	outside, _ := c.run(paced("20s")...)
+	outside, ran := c.run(paced("20s")...)
 	if math.Abs(inside.OpsPerS-outside.OpsPerS) > target*0.02 {
-		t.Errorf("from inside %.0f operations a second, from outside %.0f", inside.OpsPerS, outside.OpsPerS)
+		t.Errorf("from inside %.0f operations a second, from outside %.0f\n%s\n%s", inside.OpsPerS, outside.OpsPerS, ran.stdout, ran.stderr)
 	}
 	// A run that cannot be is a Job that failed, with the run's exit code.
 	c.kubectl("-n", namespace, "delete", "job", "kvbench-run")
@@ -454,7 +454,7 @@ func testScripts(t *testing.T, c *cluster) {
 }
 
 func testCleanUp(t *testing.T, c *cluster) {
-	c.kubectl("delete", "-k", c.path("k8s/mtls"), "--ignore-not-found")
+	c.kubectl("delete", "-k", c.path("k8s/kvbench"), "--ignore-not-found")
 	if out, err := c.try("get", "namespace", namespace); err == nil {
 		t.Errorf("the namespace is still there:\n%s", out)
 	}
