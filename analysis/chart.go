@@ -181,12 +181,21 @@ func charts(r *Report) []template.HTML {
 	if len(r.Series) > 0 {
 		rates := chart{title: "operations per second", x: timeAxis(r.Series, seriesWidth(r.Series)),
 			y: axis{show: number}, areas: outside(r)}
-		rates.lines = append(rates.lines, over(r.Series, "answered", "a", func(p *Point) float64 { return p.OpsPerS }))
+		// What completes in the grace period says nothing of a rate: nothing is started there.
+		rate := func(of func(*Point) float64) func(*Point) float64 {
+			return func(p *Point) float64 {
+				if p.Phase == "grace" {
+					return math.NaN()
+				}
+				return of(p)
+			}
+		}
+		rates.lines = append(rates.lines, over(r.Series, "answered", "a", rate(func(p *Point) float64 { return p.OpsPerS })))
 		if r.Paced {
-			rates.lines = append(rates.lines, over(r.Series, "target", "target", func(p *Point) float64 { return p.Target }))
+			rates.lines = append(rates.lines, over(r.Series, "target", "target", rate(func(p *Point) float64 { return p.Target })))
 		}
 		if len(r.Errors) > 0 {
-			rates.lines = append(rates.lines, over(r.Series, "errors", "bad", func(p *Point) float64 { return p.ErrorsPerS }))
+			rates.lines = append(rates.lines, over(r.Series, "errors", "bad", rate(func(p *Point) float64 { return p.ErrorsPerS })))
 		}
 		latency := chart{title: "latency, all operations", x: rates.x, y: axis{log: true, show: micros}, areas: rates.areas}
 		positive := func(of func(*Point) int64) func(*Point) float64 {
