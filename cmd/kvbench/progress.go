@@ -21,6 +21,7 @@ type progress struct {
 	terminal bool
 	lines    int // of the last drawing, above the cursor
 	told     map[string]results.State
+	last     string // line
 }
 
 func newProgress(w io.Writer, terminal bool) *progress {
@@ -38,7 +39,10 @@ func (p *progress) show(s *coordinator.Snapshot) {
 		}
 		p.told[w.Name] = w.State
 	}
-	fmt.Fprintln(p.w, headline(s))
+	if line := headline(s); line != p.last {
+		p.last = line
+		fmt.Fprintln(p.w, line)
+	}
 }
 
 // end leaves the last drawing where it is.
