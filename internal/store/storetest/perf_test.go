@@ -202,8 +202,10 @@ func unpaced(b *testing.B, pd string, open opener, threads int) {
 	b.ReportMetric(float64(m.Sys)/1e6, "MB")
 	b.ReportMetric(float64(m.Mallocs-before)/float64(b.N), "mallocs/op")
 	if d, ok := d.(*stream.Driver); ok {
-		stats := d.Stats()
-		total := stats.Total()
+		var total store.Traffic
+		for _, t := range d.Traffic() {
+			total.Add(&t)
+		}
 		b.ReportMetric(float64(total.Commands)/float64(total.Messages), "commands/message")
 	}
 }

@@ -38,7 +38,7 @@ type detours struct {
 // detour sends a part through rawkv.
 func (s *session) detour(p *part, cause Cause) {
 	f := p.flight
-	s.counts.detours[cause].Add(1)
+	s.counts.detour(p, cause)
 	if p.link != nil && cause == NoAnswer {
 		p.link.stray++
 	}

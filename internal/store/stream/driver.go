@@ -89,13 +89,14 @@ func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error)
 // Close implements [store.Driver].
 func (d *Driver) Close() error { return d.cluster.Close() }
 
-// Stats returns what the driver has counted since it was opened. Any goroutine may call it.
-func (d *Driver) Stats() Stats {
+// Traffic returns what the driver has sent by its own streams since it was opened, by
+// store. Any goroutine may call it.
+func (d *Driver) Traffic() []store.Traffic {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var s Stats
+	var all []store.Traffic
 	for _, c := range d.counters {
-		c.addTo(&s)
+		all = c.addTo(all)
 	}
-	return s
+	return all
 }

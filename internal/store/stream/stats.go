@@ -4,10 +4,11 @@ package stream
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/kvbench/kvbench/internal/store"
 )
 
 // Cause is why a command did not take the fast path.
@@ -36,58 +37,25 @@ func (c Cause) String() string {
 	}[c]
 }
 
-// SizeBuckets is the number of classes of message sizes: one command, 2, 3–4, 5–8 and so on by powers of
-// two; the last one is open.
-const SizeBuckets = 12
-
-// bucket returns the class of a message of n commands.
-func bucket(n int) int { return min(bits.Len(uint(n-1)), SizeBuckets-1) }
-
-// Stats counts what a driver sent.
-type Stats struct {
-	Stores  []StoreStats  // by address
-	Detours [Causes]int64 // commands, or parts of batches, that went through rawkv
-}
-
-// StoreStats counts what went to one store by the fast path.
-type StoreStats struct {
-	Address  string
-	Messages int64
-	Commands int64
-	Sizes    [SizeBuckets]int64 // messages by the number of their commands
-	Breaks   int64              // streams that broke
-}
-
-// Total returns the sums over all stores.
-func (s *Stats) Total() StoreStats {
-	var t StoreStats
-	for i := range s.Stores {
-		t.add(&s.Stores[i])
-	}
-	return t
-}
-
-func (s *StoreStats) add(o *StoreStats) {
-	s.Messages += o.Messages
-	s.Commands += o.Commands
-	s.Breaks += o.Breaks
-	for i, n := range o.Sizes {
-		s.Sizes[i] += n
-	}
-}
-
 // counters are one session's: written by its lane, read by anybody.
 type counters struct {
-	detours [Causes]atomic.Int64
+	detourCounters // of parts that have no route
 
 	mu     sync.Mutex
 	stores []*storeCounters
 }
 
+// storeCounters count what one session has to do with one store.
 type storeCounters struct {
-	address                    string
-	messages, commands, breaks atomic.Int64
-	sizes                      [SizeBuckets]atomic.Int64
+	address  string
+	messages store.Messages
+	breaks   atomic.Int64
+	detourCounters
+}
+
+type detourCounters struct {
+	detours [Causes]atomic.Int64
+	unsent  atomic.Int64 // how many of them had not been sent before
 }
 
 func newCounters() *counters { return new(counters) }
@@ -100,30 +68,49 @@ func (c *counters) store(address string) *storeCounters {
 	return s
 }
 
-func (s *storeCounters) sent(commands int) {
-	s.messages.Add(1)
-	s.commands.Add(int64(commands))
-	s.sizes[bucket(commands)].Add(1)
+// detour counts a detour of a part.
+func (c *counters) detour(p *part, cause Cause) {
+	d := &c.detourCounters
+	if p.route != nil {
+		d = &p.route.target.count.detourCounters
+	}
+	d.detours[cause].Add(1)
+	if p.link == nil {
+		d.unsent.Add(1)
+	}
 }
 
-// addTo adds c to stats.
-func (c *counters) addTo(stats *Stats) {
-	for i := range c.detours {
-		stats.Detours[i] += c.detours[i].Load()
+func (d *detourCounters) addTo(t *store.Traffic) {
+	for i := range d.detours {
+		if n := d.detours[i].Load(); n > 0 {
+			if t.Detours == nil {
+				t.Detours = make(map[string]int64)
+			}
+			t.Detours[Cause(i).String()] += n
+		}
 	}
+	t.Unsent += d.unsent.Load()
+}
+
+// addTo adds what was counted to traffic, which is sorted by store.
+func (c *counters) addTo(traffic []store.Traffic) []store.Traffic {
+	of := func(address string) *store.Traffic {
+		at, found := slices.BinarySearchFunc(traffic, address, func(t store.Traffic, address string) int {
+			return cmp.Compare(t.Store, address)
+		})
+		if !found {
+			traffic = slices.Insert(traffic, at, store.Traffic{Store: address})
+		}
+		return &traffic[at]
+	}
+	c.detourCounters.addTo(of(""))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.stores {
-		is := StoreStats{Messages: s.messages.Load(), Commands: s.commands.Load(), Breaks: s.breaks.Load()}
-		for i := range s.sizes {
-			is.Sizes[i] = s.sizes[i].Load()
-		}
-		at, found := slices.BinarySearchFunc(stats.Stores, s.address, func(s StoreStats, address string) int {
-			return cmp.Compare(s.Address, address)
-		})
-		if !found {
-			stats.Stores = slices.Insert(stats.Stores, at, StoreStats{Address: s.address})
-		}
-		stats.Stores[at].add(&is)
+		t := of(s.address)
+		s.messages.AddTo(t)
+		s.detourCounters.addTo(t)
+		t.Breaks += s.breaks.Load()
 	}
+	return traffic
 }

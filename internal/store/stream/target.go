@@ -111,7 +111,7 @@ func (t *target) send(l *link) {
 		for _, p := range m.parts {
 			p.link = l
 		}
-		t.count.sent(n)
+		t.count.messages.Sent(n)
 		*m.buffer = m.finish()
 		l.out <- outgoing{l.grpc, m.buffer}
 		m.buffer = nil

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"maps"
+	"math/bits"
+	"sync/atomic"
+)
+
+// Traffic is what a driver has sent to one store. Messages are what the network and the
+// store's server see, commands are the requests in them: what they cost, on both
+// sides, depends on how many share a message, so a rate without that is half the truth.
+type Traffic struct {
+	Store    string        `json:"store"` // address; "" for commands that were never meant for a certain one
+	Messages int64         `json:"messages"`
+	Commands int64         `json:"commands"`        // in them
+	Sizes    map[int]int64 `json:"sizes,omitempty"` // messages by their commands; above 128 rounded down, by less than 2 %
+
+	// Detours are commands that took another way than the driver's own, by cause. Unsent
+	// counts those among them that had not been in a message before.
+	Detours map[string]int64 `json:"detours,omitempty"`
+	Unsent  int64            `json:"unsent,omitempty"`
+	Breaks  int64            `json:"breaks,omitempty"` // of connections in use
+}
+
+// Add adds what o counts.
+func (t *Traffic) Add(o *Traffic) { t.add(o, 1) }
+
+// Since returns what was counted after before.
+func (t *Traffic) Since(before *Traffic) Traffic {
+	d := Traffic{Store: t.Store}
+	d.add(t, 1)
+	d.add(before, -1)
+	return d
+}
+
+// Empty tells whether nothing was counted.
+func (t *Traffic) Empty() bool {
+	return t.Messages == 0 && len(t.Detours) == 0 && t.Breaks == 0
+}
+
+func (t *Traffic) add(o *Traffic, sign int64) {
+	t.Messages += sign * o.Messages
+	t.Commands += sign * o.Commands
+	t.Unsent += sign * o.Unsent
+	t.Breaks += sign * o.Breaks
+	addTo(&t.Sizes, o.Sizes, sign)
+	addTo(&t.Detours, o.Detours, sign)
+}
+
+func addTo[K comparable](to *map[K]int64, from map[K]int64, sign int64) {
+	for k, n := range from {
+		if *to == nil {
+			*to = make(map[K]int64)
+		}
+		(*to)[k] += sign * n
+	}
+	maps.DeleteFunc(*to, func(_ K, n int64) bool { return n == 0 })
+}
+
+// Messages counts messages to one store by the number of their commands. Any
+// number of goroutines may count; where one alone does, it costs two atomic
+// additions that nobody competes for. The zero value is ready.
+type Messages struct {
+	commands atomic.Int64
+	sizes    [sizes]atomic.Int64
+}
+
+// Sizes up to 127 have a counter each; from there, every doubling has 64.
+const (
+	stepBits = 6
+	steps    = 1 << stepBits
+	maxSize  = 1 << 16
+	sizes    = (16-stepBits)*steps + steps + 1
+)
+
+func sizeIndex(commands int) int {
+	commands = min(commands, maxSize)
+	shift := max(0, bits.Len(uint(commands))-stepBits-1)
+	return shift*steps + commands>>shift
+}
+
+func sizeAt(index int) int {
+	shift := max(0, index/steps-1)
+	return (index - shift*steps) << shift
+}
+
+// Sent counts a message.
+func (m *Messages) Sent(commands int) {
+	m.commands.Add(int64(commands))
+	m.sizes[sizeIndex(commands)].Add(1)
+}
+
+// AddTo adds what was counted to t.
+func (m *Messages) AddTo(t *Traffic) {
+	t.Commands += m.commands.Load()
+	for i := range m.sizes {
+		n := m.sizes[i].Load()
+		if n == 0 {
+			continue
+		}
+		if t.Sizes == nil {
+			t.Sizes = make(map[int]int64)
+		}
+		t.Sizes[sizeAt(i)] += n
+		t.Messages += n
+	}
+}
