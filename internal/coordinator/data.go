@@ -23,21 +23,21 @@ func (r *running) checkData() error {
 			}
 		}
 	}
-	present := r.parts[0].present
+	present, complete := r.parts[0].present, true
 	for _, p := range r.parts {
-		present = min(present, p.present)
+		present, complete = min(present, p.present), complete && p.complete
 	}
 	if s.Manifest == spec.InResults {
 		var err error
-		if present, err = r.checkFile(); err != nil {
+		if complete, err = r.checkFile(); err != nil {
 			return err
 		}
 	}
 	switch {
-	case s.Phase != spec.Load || present == 0:
-	case present == s.InsertCount:
-		return exitcode.With(exitcode.Valid, fmt.Errorf("nothing to do: all %d records are in the store already; -p reload=true loads them again", present))
-	default:
+	case s.Phase != spec.Load:
+	case complete:
+		return exitcode.With(exitcode.Valid, fmt.Errorf("nothing to do: all %d records are in the store already; -p reload=true loads them again", s.InsertCount))
+	case present > 0:
 		r.warnings = append(r.warnings, fmt.Sprintf("the load goes on where it stood: %d of %d records are in the store already", present, s.InsertCount))
 	}
 	for _, w := range r.warnings {
@@ -59,8 +59,9 @@ func (r *running) manifestFile() string {
 	return filepath.Join(r.job.Out, manifest.FileName(cluster, r.job.Spec.Key.Table))
 }
 
-// checkFile compares the run with the manifest in the results directory.
-func (r *running) checkFile() (present int64, err error) {
+// checkFile compares the run with the manifest in the results directory, and tells
+// whether a load has nothing left to do.
+func (r *running) checkFile() (complete bool, err error) {
 	s := r.job.Spec
 	m, err := manifest.ReadFile(r.manifestFile())
 	if err != nil {
@@ -73,21 +74,18 @@ func (r *running) checkFile() (present int64, err error) {
 		}
 		r.warnings = append(r.warnings, plan.Warnings...)
 		r.plan = plan
-		if plan.Complete() {
-			return plan.Present, nil
-		}
-		return 0, nil // the workers do not know of it
+		return plan.Complete, nil
 	}
 	if m == nil {
 		r.warnings = append(r.warnings, fmt.Sprintf("%s is not there: nothing is remembered of a load of table %q", r.manifestFile(), s.Key.Table))
-		return 0, nil
+		return false, nil
 	}
 	warnings, err := manifest.ForRun(s, m)
 	r.warnings = append(r.warnings, warnings...)
 	if err != nil {
 		return 0, exitcode.With(exitcode.Usage, err)
 	}
-	return 0, nil
+	return false, nil
 }
 
 // remember writes the manifest of a load that every worker has finished.

@@ -154,7 +154,8 @@ func (r *running) prepare(ctx context.Context) error {
 			return err
 		}
 		p := r.parts[m.index]
-		p.cluster, p.warnings, p.present = resp.GetCluster(), resp.GetWarnings(), resp.GetPresent()
+		p.cluster, p.warnings = resp.GetCluster(), resp.GetWarnings()
+		p.present, p.complete = resp.GetPresent(), resp.GetComplete()
 		return nil
 	})
 	if err != nil {

@@ -51,6 +51,7 @@ type part struct {
 	// What it found in the store when it was prepared.
 	warnings []string
 	present  int64 // records of a load
+	complete bool  // all of them, and known to be
 
 	// Guarded by running.mu.
 	state    results.State

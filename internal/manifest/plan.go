@@ -16,6 +16,8 @@ type Plan struct {
 	Manifest *Manifest
 	// Present counts the records asked for that are there already.
 	Present int64
+	// Complete says that all are, and that this is known.
+	Complete bool
 	// Warnings are for the user.
 	Warnings []string
 
@@ -91,6 +93,7 @@ func ForLoad(s *spec.Spec, run string, m *Manifest, lanes []Lane) (*Plan, error)
 		}
 	}
 	p.count()
+	p.Complete = m.Pending == nil && p.Present == p.asked.Count
 	return p, nil
 }
 
@@ -134,9 +137,6 @@ func (p *Plan) count() {
 		n = next + min(p.batch, p.asked.Count-next)
 	}
 }
-
-// Complete reports whether nothing is left to do.
-func (p *Plan) Complete() bool { return p.Present == p.asked.Count }
 
 // Done is the manifest after the load.
 func (p *Plan) Done() *Manifest {

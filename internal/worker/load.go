@@ -115,14 +115,14 @@ func (l *loading) progress() []manifest.Lane {
 // Writing down how far a load has come.
 const (
 	rememberEvery   = 2 * time.Second
-	rememberTimeout = 2 * time.Second
-	rememberTries   = 3 // at the end
+	rememberTimeout = time.Second
+	rememberTries   = 10 // at the end, unless somebody waits for it
 )
 
 // remember writes down how far the load has come, until the lanes have ended, and
 // then that it is complete, if this worker is the last one. What cannot be written is
 // tried again later; a load does not end for it.
-func (l *loading) remember(ended <-chan struct{}, warn func(string, ...any)) {
+func (l *loading) remember(ended, released <-chan struct{}, warn func(string, ...any)) {
 	if l.keeper == nil {
 		<-ended
 		return
@@ -159,6 +159,11 @@ func (l *loading) remember(ended <-chan struct{}, warn func(string, ...any)) {
 			return
 		}
 		warn("how far the load has come cannot be written down", "error", err)
+		select {
+		case <-released:
+			return
+		default:
+		}
 	}
 }
 
@@ -168,6 +173,10 @@ func (l *loading) complete() error {
 	load := l.plan.Manifest.LoadID
 	lanes, err := l.keeper.Lanes(load)
 	if err != nil || !manifest.Finished(lanes, l.run, l.lanes[0].place.Workers) {
+		return err
+	}
+	// Somebody may have begun another load since.
+	if m, err := l.keeper.Read(); err != nil || m == nil || m.LoadID != load {
 		return err
 	}
 	if err := l.keeper.Write(l.plan.Done()); err != nil {
@@ -215,9 +224,9 @@ func (r *run) recall() error {
 		if err != nil {
 			return refusal{err}
 		}
-		return nil
-	case s.Phase == spec.Run:
-		return r.look(keeper)
+	}
+	if s.Phase == spec.Run {
+		return r.look(keeper, m != nil)
 	}
 	return nil
 }
@@ -237,6 +246,15 @@ func (r *run) planLoad(keeper *manifest.Keeper, m *manifest.Manifest) error {
 		return refusal{err}
 	}
 	r.warnings = append(r.warnings, plan.Warnings...)
+	if plan.Complete {
+		_, found, _, err := r.lookUp(keeper)
+		if err != nil {
+			return err
+		}
+		if found == 0 {
+			return refusal{fmt.Errorf("table %q is remembered as loaded, and none of the records looked up is there: load it again with -p reload=true", r.spec.Key.Table)}
+		}
+	}
 	r.loading = &loading{plan: plan, run: r.id}
 	if r.spec.Manifest != spec.InStore {
 		return nil
@@ -252,15 +270,16 @@ func (r *run) planLoad(keeper *manifest.Keeper, m *manifest.Manifest) error {
 // probes is how many records are looked up when nothing is known of a table.
 const probes = 16
 
-// look looks up a few records of a table of which nothing is remembered.
-func (r *run) look(keeper *manifest.Keeper) error {
+// lookUp looks up a few records of the table, and returns how many of n it found,
+// and what is wrong with their rows.
+func (r *run) lookUp(keeper *manifest.Keeper) (n, found int64, wrong, err error) {
 	s := r.spec
 	generator, err := workload.New(s, workload.Place{Worker: r.worker, Workers: r.workers, Lanes: 1})
 	if err != nil {
-		return err
+		return 0, 0, nil, err
 	}
 	call := &store.Call{Verb: store.Get}
-	n := min(probes, s.InsertCount)
+	n = min(probes, s.InsertCount)
 	for i := range n {
 		record := s.InsertStart
 		if n > 1 {
@@ -269,9 +288,8 @@ func (r *run) look(keeper *manifest.Keeper) error {
 		call.Keys = append(call.Keys, generator.Key(nil, record))
 	}
 	if err := store.Do(keeper.Session, call, keeper.Clock, keeper.Timeout); err != nil {
-		return fmt.Errorf("looking up %d records: %w", n, err)
+		return 0, 0, nil, fmt.Errorf("looking up %d records: %w", n, err)
 	}
-	found, wrong := 0, error(nil)
 	for i, row := range call.Found {
 		if row == nil {
 			continue
@@ -281,9 +299,19 @@ func (r *run) look(keeper *manifest.Keeper) error {
 			wrong = errors.Join(wrong, err)
 		}
 	}
+	return n, found, wrong, nil
+}
+
+// look warns of what a few records of the table tell.
+func (r *run) look(keeper *manifest.Keeper, remembered bool) error {
+	s := r.spec
+	n, found, wrong, err := r.lookUp(keeper)
+	if err != nil {
+		return err
+	}
 	warn := func(format string, args ...any) { r.warnings = append(r.warnings, fmt.Sprintf(format, args...)) }
 	unknown := ""
-	if s.Manifest == spec.InStore {
+	if s.Manifest == spec.InStore && !remembered {
 		unknown = fmt.Sprintf("nothing is remembered of a load of table %q; ", s.Key.Table)
 	}
 	p := &s.Proportions
@@ -293,7 +321,7 @@ func (r *run) look(keeper *manifest.Keeper) error {
 		warn("%snone of %d records looked up is there: READS WILL MISS. Load first (kvbench load), or check table, keyprefix, insertorder and recordcount", unknown, n)
 	case wrong != nil:
 		warn("%sthe rows that are there do not look as this run expects: %s", unknown, firstLine(wrong))
-	case int64(found) < n:
+	case found < n:
 		warn("%sonly %d of %d records looked up are there: other reads will miss", unknown, found, n)
 	case unknown != "":
 		warn("%s%d of %d records looked up are there, so it was loaded by another tool or with manifest=none", unknown, found, n)

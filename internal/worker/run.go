@@ -324,7 +324,7 @@ func (r *run) execute(journal *results.Journal) {
 	others.Go(func() { r.record(journal) })
 	ended := make(chan struct{})
 	if r.loading != nil {
-		others.Go(func() { r.loading.remember(ended, r.log.Warn) })
+		others.Go(func() { r.loading.remember(ended, r.released, r.log.Warn) })
 	}
 	lanes.Wait()
 	close(ended)

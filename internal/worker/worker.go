@@ -168,7 +168,7 @@ func (w *Worker) Prepare(ctx context.Context, req *workerpb.PrepareRequest) (*wo
 	w.prune(a.id)
 	resp := &workerpb.PrepareResponse{Run: r.status(), Cluster: r.cluster, Warnings: r.warnings}
 	if r.loading != nil {
-		resp.Present = r.loading.plan.Present
+		resp.Present, resp.Complete = r.loading.plan.Present, r.loading.plan.Complete
 	}
 	return resp, nil
 }

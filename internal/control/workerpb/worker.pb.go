@@ -391,9 +391,10 @@ func (x *PrepareRequest) GetName() string {
 type PrepareResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *RunStatus             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	Cluster       *Cluster               `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`   // absent if the driver cannot tell
-	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"` // what the user should know before the numbers
-	Present       int64                  `protobuf:"varint,4,opt,name=present,proto3" json:"present,omitempty"`  // of a load: how many of its records the store has already
+	Cluster       *Cluster               `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`    // absent if the driver cannot tell
+	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`  // what the user should know before the numbers
+	Present       int64                  `protobuf:"varint,4,opt,name=present,proto3" json:"present,omitempty"`   // of a load: how many of its records the store has already
+	Complete      bool                   `protobuf:"varint,5,opt,name=complete,proto3" json:"complete,omitempty"` // of a load: there is nothing left to do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -454,6 +455,13 @@ func (x *PrepareResponse) GetPresent() int64 {
 		return x.Present
 	}
 	return 0
+}
+
+func (x *PrepareResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
 }
 
 // Cluster is what a database said of itself.
@@ -2061,12 +2069,13 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x1a=\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9f\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\x01\n" +
 	"\x0fPrepareResponse\x12'\n" +
 	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\x12-\n" +
 	"\acluster\x18\x02 \x01(\v2\x13.kvbench.v1.ClusterR\acluster\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x18\n" +
-	"\apresent\x18\x04 \x01(\x03R\apresent\"\xa9\x01\n" +
+	"\apresent\x18\x04 \x01(\x03R\apresent\x12\x1a\n" +
+	"\bcomplete\x18\x05 \x01(\bR\bcomplete\"\xa9\x01\n" +
 	"\aCluster\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06stores\x18\x02 \x03(\tR\x06stores\x12:\n" +
