@@ -65,12 +65,12 @@ func (r *running) checkFile() (complete bool, err error) {
 	s := r.job.Spec
 	m, err := manifest.ReadFile(r.manifestFile())
 	if err != nil {
-		return 0, exitcode.With(exitcode.Usage, err)
+		return false, exitcode.With(exitcode.Usage, err)
 	}
 	if s.Phase == spec.Load {
 		plan, err := manifest.ForLoad(s, r.job.RunID, m, nil)
 		if err != nil {
-			return 0, exitcode.With(exitcode.Usage, err)
+			return false, exitcode.With(exitcode.Usage, err)
 		}
 		r.warnings = append(r.warnings, plan.Warnings...)
 		r.plan = plan
@@ -83,7 +83,7 @@ func (r *running) checkFile() (complete bool, err error) {
 	warnings, err := manifest.ForRun(s, m)
 	r.warnings = append(r.warnings, warnings...)
 	if err != nil {
-		return 0, exitcode.With(exitcode.Usage, err)
+		return false, exitcode.With(exitcode.Usage, err)
 	}
 	return false, nil
 }
