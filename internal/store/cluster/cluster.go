@@ -23,6 +23,7 @@ type Cluster struct {
 	creds   credentials.TransportCredentials
 	cf      string
 	clients []*Client
+	first   bool // of those that the process has open
 }
 
 // Client is one instance of client-go's raw client.
@@ -50,10 +51,11 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := acquire(&c); err != nil {
+	first, err := acquire(&c)
+	if err != nil {
 		return nil, err
 	}
-	cl := &Cluster{info: *info, creds: creds, cf: c.ColumnFamily}
+	cl := &Cluster{info: *info, creds: creds, cf: c.ColumnFamily, first: first}
 	for range max(1, c.Clients) {
 		client, err := newClient(ctx, &c)
 		if err != nil {

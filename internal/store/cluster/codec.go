@@ -31,6 +31,7 @@ type unmarshaler interface {
 }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	sent.count(v)
 	m, ok := v.(marshaler)
 	if !ok {
 		return c.CodecV2.Marshal(v)

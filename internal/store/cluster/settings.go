@@ -31,9 +31,9 @@ type settings struct {
 	log    io.Writer
 }
 
-// acquire makes the settings of c those of the process. Each success must be
-// followed by one release.
-func acquire(c *Config) error {
+// acquire makes the settings of c those of the process, and tells whether nobody
+// else has any. Each success must be followed by one release.
+func acquire(c *Config) (first bool, err error) {
 	want := settings{client: config.DefaultTiKVClient(), ca: c.CA, cert: c.Cert, key: c.Key, log: c.Log}
 	want.client.GrpcConnectionCount = max(1, c.GrpcConnectionCount)
 	set(&want.client.MaxBatchWaitTime, c.MaxBatchWaitTime)
@@ -48,18 +48,20 @@ func acquire(c *Config) error {
 	global.Lock()
 	defer global.Unlock()
 	if global.users > 0 && want != global.is {
-		return errors.New("another connection of this process uses client-go with other settings (connections, batches, TLS files or log); close it first")
+		return false, errors.New("another connection of this process uses client-go with other settings (connections, batches, TLS files or log); close it first")
 	}
-	if global.users == 0 {
+	first = global.users == 0
+	if first {
 		config.UpdateGlobal(func(conf *config.Config) {
 			conf.TiKVClient = want.client
 			conf.Security = c.security()
 		})
 		replaceLog(c.Log)
 		global.is = want
+		sent.reset()
 	}
 	global.users++
-	return nil
+	return first, nil
 }
 
 func release() {

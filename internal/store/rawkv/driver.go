@@ -36,6 +36,10 @@ func Open(ctx context.Context, c cluster.Config, timeout time.Duration) (*Driver
 // Info returns what the cluster said about itself.
 func (d *Driver) Info() cluster.Info { return d.cluster.Info() }
 
+// Traffic returns what client-go has sent since the driver was opened, by store.
+// Any goroutine may call it. When a process has several drivers open, the first one tells for all.
+func (d *Driver) Traffic() []store.Traffic { return d.cluster.Traffic() }
+
 // Open implements [store.Driver]. The virtual threads of all lanes are dealt to
 // the client instances in turn.
 func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {
