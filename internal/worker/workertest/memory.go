@@ -27,6 +27,8 @@ type Memory struct {
 	Down bool
 	// Stalled: no call is ever answered, unless it is cancelled.
 	Stalled atomic.Bool
+	// Refuse, if there is one, makes writing a key fail. It is set before the start.
+	Refuse func(key []byte) bool
 	// Panic makes the next Submit panic, once.
 	Panic atomic.Bool
 	// Open counts what is not closed: drivers and sessions.
@@ -59,6 +61,13 @@ func (m *Memory) Keys() int {
 		}
 	}
 	return n
+}
+
+// Change lets a test change the rows behind everybody's back.
+func (m *Memory) Change(do func(rows map[string][]byte)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	do(m.rows)
 }
 
 func ofTable(key string) bool { return strings.Contains(key, ":") }
@@ -149,6 +158,10 @@ func (s *session) answer(c *store.Call, now time.Duration) {
 			m.Gets.Add(1)
 			c.Found = append(c.Found, m.rows[string(key)])
 		case store.Put:
+			if m.Refuse != nil && m.Refuse(key) {
+				c.Class, c.Err = store.RawError, errors.New("refused on purpose")
+				return
+			}
 			if ofTable(string(key)) {
 				m.Puts.Add(1)
 			}

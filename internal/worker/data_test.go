@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/worker/workertest"
+)
+
+// load is a Prepare of a load of so many records.
+func load(id string, records string, properties map[string]string) *workerpb.PrepareRequest {
+	req := request(id, properties)
+	req.Properties["dotransactions"], req.Properties["recordcount"] = "false", records
+	delete(req.Properties, "maxexecutiontime")
+	return req
+}
+
+// TestFailedInsertsAreMadeUpFor: a load says which it missed, and the next one, by
+// other lanes with other batches, inserts those and nothing else.
+func TestFailedInsertsAreMadeUpFor(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{Refuse: func(key []byte) bool { return strings.HasSuffix(string(key), "7") }}
+	w := newWorker(t, db, func(c *Config) { c.Lanes = 3 })
+	prepare(t, w, load("first", "2000", nil))
+	start(t, w, "first")
+	if s := finished(t, w, "first"); s.GetEnd() != workerpb.End_END_FAILED || !strings.Contains(s.GetError(), "run kvbench load again") {
+		t.Errorf("end %v, error %q", s.GetEnd(), s.GetError())
+	}
+	there := db.Keys()
+	if there < 1000 || there == 2000 {
+		t.Fatalf("%d keys are there", there)
+	}
+	if _, err := w.Prepare(t.Context(), request("run", map[string]string{"recordcount": "2000"})); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "not complete") {
+		t.Errorf("a run on half a load: %v", err)
+	}
+	db.Refuse = nil
+	other := newWorker(t, db, func(c *Config) { c.Lanes = 2 })
+	resp, err := other.Prepare(t.Context(), load("second", "2000", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.GetPresent() != int64(there) || resp.GetComplete() {
+		t.Errorf("%d records are said to be there, %d are; complete: %v", resp.GetPresent(), there, resp.GetComplete())
+	}
+	start(t, other, "second")
+	if s := finished(t, other, "second"); s.GetEnd() != workerpb.End_END_COMPLETE {
+		t.Errorf("end %v, error %q", s.GetEnd(), s.GetError())
+	}
+	if db.Keys() != 2000 || db.Puts.Load() != 2000 {
+		t.Errorf("%d keys after %d successful inserts", db.Keys(), db.Puts.Load())
+	}
+	resp, err = w.Prepare(t.Context(), load("third", "2000", nil))
+	if err != nil || !resp.GetComplete() {
+		t.Errorf("the third load: complete %v, %v", resp.GetComplete(), err)
+	}
+	if _, err := w.Stop(t.Context(), &workerpb.StopRequest{}); err != nil {
+		t.Error(err)
+	}
+	db.Change(func(rows map[string][]byte) {
+		for key := range rows {
+			if strings.Contains(key, ":") {
+				delete(rows, key)
+			}
+		}
+	})
+	if _, err := w.Prepare(t.Context(), load("fourth", "2000", nil)); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "reload=true") {
+		t.Errorf("a load of what is remembered and gone: %v", err)
+	}
+}
+
+func state(t *testing.T, w *Worker, id string, want workerpb.State) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for s := statusOf(t, w, id).GetRun().GetState(); s != want; s = statusOf(t, w, id).GetRun().GetState() {
+		if time.Now().After(deadline) {
+			t.Fatalf("state %v, want %v", s, want)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+var followed = map[string]string{
+	"readproportion": "0", "updateproportion": "1", "updatemissing": "true", "operationcount": "500", "maxexecutiontime": "0", "verifywrites": "true",
+}
+
+// TestReadBack: what was written is compared with what is there, for as long as the
+// run is not let go.
+func TestReadBack(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{Delay: time.Millisecond}
+	w := newWorker(t, db, nil)
+	readBack := func() (*workerpb.ReadBackResponse, error) {
+		return w.ReadBack(t.Context(), &workerpb.ReadBackRequest{RunId: "r"})
+	}
+	prepare(t, w, request("r", followed))
+	if _, err := readBack(); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("before the start: %v", err)
+	}
+	start(t, w, "r")
+	state(t, w, "r", workerpb.State_STATE_WRITTEN)
+	all, err := readBack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.GetKeys() != int64(db.Keys()) || all.GetMatched() != all.GetKeys() || all.GetDisputed() != 0 || all.GetTracked() != 1 {
+		t.Errorf("%v, of %d keys", all, db.Keys())
+	}
+	var gone, old string
+	db.Change(func(rows map[string][]byte) {
+		for key := range rows {
+			if !strings.Contains(key, ":") {
+				continue
+			}
+			if gone == "" {
+				gone = key
+			} else if old == "" {
+				old = key
+			}
+		}
+		delete(rows, gone)
+		rows[old] = []byte("older")
+	})
+	spoilt, err := readBack()
+	if err != nil || spoilt.GetDisputed() != 2 || spoilt.GetMatched() != all.GetKeys()-2 {
+		t.Fatalf("%v, %v", spoilt, err)
+	}
+	for _, d := range spoilt.GetDisputes() {
+		key := string(d.GetKey())
+		if key != gone && key != old || d.GetGone() != (key == gone) || d.GetEndNanos() <= 0 || d.GetStartNanos() > d.GetEndNanos() {
+			t.Errorf("dispute %v", d)
+		}
+	}
+	answers, err := w.Attest(t.Context(), &workerpb.AttestRequest{RunId: "r", Disputes: append(spoilt.GetDisputes(),
+		&workerpb.Dispute{Key: []byte("usertable:nobody's"), Found: 1})})
+	if err != nil || len(answers.GetAnswers()) != 3 {
+		t.Fatalf("%v, %v", answers, err)
+	}
+	for _, a := range answers.GetAnswers() {
+		if a.GetMine() || !a.GetFollowed() {
+			t.Errorf("answer %v", a)
+		}
+	}
+	if _, err := w.Stop(t.Context(), &workerpb.StopRequest{RunId: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	if s := finished(t, w, "r"); s.GetEnd() != workerpb.End_END_COMPLETE {
+		t.Errorf("end %v", s.GetEnd())
+	}
+	if _, err := readBack(); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestNobodyReadsBack: a run that nobody reads back ends with its lease.
+func TestNobodyReadsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t, &workertest.Memory{}, nil)
+	req := request("r", followed)
+	req.LeaseNanos = int64(300 * time.Millisecond)
+	prepare(t, w, req)
+	start(t, w, "r")
+	if s := finished(t, w, "r"); s.GetEnd() != workerpb.End_END_COMPLETE || s.GetError() != "" {
+		t.Errorf("end %v, error %q", s.GetEnd(), s.GetError())
+	}
+}
