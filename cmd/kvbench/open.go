@@ -14,6 +14,7 @@ import (
 	"github.com/kvbench/kvbench/internal/store/cluster"
 	"github.com/kvbench/kvbench/internal/store/rawkv"
 	"github.com/kvbench/kvbench/internal/store/stream"
+	"github.com/kvbench/kvbench/internal/worker"
 )
 
 // opener returns what opens the driver that a spec asks for. The client library logs to w.
@@ -38,7 +39,7 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 			if err != nil {
 				return nil, err
 			}
-			return described{d, d.Info()}, nil
+			return described{d}, nil
 		case spec.Stream:
 			d, err := stream.Open(ctx, cfg, stream.Config{
 				MaxBatch: s.StreamOpts.MaxBatch, Linger: s.StreamOpts.Linger, Streams: s.StreamOpts.Streams, Timeout: t.Timeout,
@@ -46,7 +47,7 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 			if err != nil {
 				return nil, err
 			}
-			return described{d, d.Info()}, nil
+			return described{d}, nil
 		default:
 			return nil, fmt.Errorf("there is no driver named %q", s.Driver)
 		}
@@ -54,19 +55,22 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 }
 
 // described adds to a driver what a result says of its cluster.
-type described struct {
-	store.Driver
-	info cluster.Info
+type described struct{ driver }
+
+type driver interface {
+	worker.Counted
+	Info() cluster.Info
 }
 
 // Cluster implements [worker.Described].
 func (d described) Cluster() results.Cluster {
-	c := results.Cluster{ID: d.info.ClusterID, Details: map[string]string{}}
-	for _, m := range d.info.PD {
+	info := d.Info()
+	c := results.Cluster{ID: info.ClusterID, Details: map[string]string{}}
+	for _, m := range info.PD {
 		c.PD = append(c.PD, m.Address)
 		c.Details["pd."+m.Name] = m.Version
 	}
-	for _, s := range d.info.Stores {
+	for _, s := range info.Stores {
 		c.Stores = append(c.Stores, s.Address)
 		c.Details["store."+strconv.FormatUint(s.ID, 10)] = s.Version
 	}

@@ -12,7 +12,6 @@
 package metrics
 
 import (
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -58,11 +57,12 @@ type Info struct {
 	Driver string // "rawkv" or "stream"
 }
 
-// Begin shows a new run, in place of the oldest one.
+// Begin shows a new run, in place of the oldest one, or of what is there under its id.
 func (m *Metrics) Begin(info Info) *Run {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := &Run{mu: &m.mu, info: info, active: true}
+	m.runs = slices.DeleteFunc(m.runs, func(old *Run) bool { return old.info.RunID == info.RunID })
 	m.runs = append(m.runs, r)
 	if n := len(m.runs) - kept; n > 0 {
 		m.runs = slices.Delete(m.runs, 0, n)
@@ -83,6 +83,7 @@ type Run struct {
 	clamped int64
 	lag     latency
 	lane    latency
+	traffic map[string]*store.Traffic // by store
 }
 
 // kind is what is counted of one kind of operation.
@@ -116,6 +117,26 @@ func (r *Run) Add(iv *measure.Interval, target float64) {
 		r.clamped += set.Clamped
 		r.lag.add(set.Lag)
 		r.lane.add(set.Lane)
+	}
+}
+
+// AddTraffic adds what the driver has sent.
+func (r *Run) AddTraffic(sent []store.Traffic) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range sent {
+		if sent[i].Empty() {
+			continue
+		}
+		t := r.traffic[sent[i].Store]
+		if t == nil {
+			if r.traffic == nil {
+				r.traffic = make(map[string]*store.Traffic)
+			}
+			t = new(store.Traffic)
+			r.traffic[sent[i].Store] = t
+		}
+		t.Add(&sent[i])
 	}
 }
 
@@ -172,6 +193,10 @@ var (
 	skippedDesc  = desc("skipped_slots_total", "Slots of the schedule given up because the worker was too far behind.")
 	cutOffDesc   = desc("cut_off_operations_total", "Operations (keys) still in flight when the grace period ended.")
 	clampedDesc  = desc("clamped_values_total", "Latencies outside of what the histograms hold (1 µs to 60 s).")
+	messagesDesc = desc("messages_total", "Messages that the driver has sent, by store.", "store")
+	commandsDesc = desc("commands_total", "Commands in the messages that the driver has sent, by store.", "store")
+	detoursDesc  = desc("detours_total", "Commands that took another way than the driver's own, by store and cause.", "store", "cause")
+	breaksDesc   = desc("stream_breaks_total", "Streams that broke while in use, by store.", "store")
 	serviceDesc  = desc("service_seconds", "Time from the start of a call to its end, by kind and worst outcome of the batch.", "kind", "outcome")
 	responseDesc = desc("response_seconds", "Time from the slot of the schedule to the end of the call, by kind and worst outcome of the batch.", "kind", "outcome")
 	lagDesc      = desc("lag_seconds", "Time from the slot of the schedule to the start of the call.")
@@ -185,12 +210,8 @@ func (m *Metrics) Describe(chan<- *prometheus.Desc) {}
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	shown := make(map[string]*Run, kept) // a run prepared twice is shown once
 	for _, r := range m.runs {
-		shown[r.info.RunID] = r
-	}
-	for _, id := range slices.Sorted(maps.Keys(shown)) {
-		shown[id].collect(out)
+		r.collect(out)
 	}
 }
 
@@ -217,6 +238,15 @@ func (r *Run) collect(out chan<- prometheus.Metric) {
 	counter(skippedDesc, r.skipped)
 	counter(cutOffDesc, r.cutOff)
 	counter(clampedDesc, r.clamped)
+	for _, address := range slices.Sorted(maps.Keys(r.traffic)) {
+		t := r.traffic[address]
+		counter(messagesDesc, t.Messages, address)
+		counter(commandsDesc, t.Commands, address)
+		counter(breaksDesc, t.Breaks, address)
+		for _, cause := range slices.Sorted(maps.Keys(t.Detours)) {
+			counter(detoursDesc, t.Detours[cause], address, cause)
+		}
+	}
 	histogram(lagDesc, &r.lag)
 	histogram(laneDesc, &r.lane)
 	for i := range r.kinds {

@@ -65,6 +65,9 @@ func TestRun(t *testing.T) {
 		r.CutOff(0, 2)
 		r.Skipped(3*ms, 7)
 	})
+	for range 2 {
+		run.AddTraffic([]store.Traffic{{Store: "s1", Messages: 3, Commands: 10, Detours: map[string]int64{"busy": 2}}, {Store: "quiet"}})
+	}
 	got := series(t, m)
 	for name, want := range map[string]float64{
 		`kvbench_run_info{driver="rawkv",phase="run",run_id="r1"}`:                 1,
@@ -83,6 +86,10 @@ func TestRun(t *testing.T) {
 		`kvbench_in_flight_operations{run_id="r1"}`:                                25 - 20 - 2,
 		`kvbench_cut_off_operations_total{run_id="r1"}`:                            2,
 		`kvbench_skipped_slots_total{run_id="r1"}`:                                 7,
+		`kvbench_messages_total{run_id="r1",store="s1"}`:                           6,
+		`kvbench_commands_total{run_id="r1",store="s1"}`:                           20,
+		`kvbench_detours_total{cause="busy",run_id="r1",store="s1"}`:               4,
+		`kvbench_stream_breaks_total{run_id="r1",store="s1"}`:                      0,
 		`kvbench_clamped_values_total{run_id="r1"}`:                                0,
 		`kvbench_service_seconds{kind="READ",outcome="error",run_id="r1"}`:         1,
 		`kvbench_response_seconds{kind="READ",outcome="not_found",run_id="r1"}`:    1,
@@ -95,7 +102,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for name := range got {
-		if strings.Contains(name, "UPDATE") {
+		if strings.Contains(name, "UPDATE") || strings.Contains(name, "quiet") {
 			t.Errorf("%s: nothing of that kind was started", name)
 		}
 	}

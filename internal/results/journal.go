@@ -13,6 +13,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -23,7 +24,7 @@ type Journal struct {
 	dir    string
 	worker Worker
 
-	hist, counts, errs, secs *os.File
+	hist, counts, errs, traffic, secs *os.File
 
 	buf    []byte
 	packed *hdrhistogram.PackedHistogram
@@ -58,6 +59,7 @@ func CreateJournal(dir string, w Worker) (j *Journal, err error) {
 		{&j.hist, HistogramsFile, logHeader(w.Start)},
 		{&j.counts, CountsFile, []byte(countsHeader)},
 		{&j.errs, ErrorsFile, nil},
+		{&j.traffic, TrafficFile, nil},
 		{&j.secs, SecondsFile, secondsHeader()},
 	} {
 		*f.file, err = os.OpenFile(filepath.Join(dir, f.name), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
@@ -85,9 +87,9 @@ func logHeader(start time.Time) []byte {
 
 const countsHeader = "start_s,end_s,tag,operations,batches,rpcs\n"
 
-// Write appends an interval, with the worker's share of the target and what its
-// process cost meanwhile.
-func (j *Journal) Write(iv *measure.Interval, target float64, host measure.HostSample) error {
+// Write appends an interval, with the worker's share of the target, what its
+// process cost meanwhile and what its driver sent, if it can tell.
+func (j *Journal) Write(iv *measure.Interval, target float64, host measure.HostSample, traffic ...store.Traffic) error {
 	parts := []struct {
 		set    *measure.Set
 		warmup bool
@@ -114,6 +116,12 @@ func (j *Journal) Write(iv *measure.Interval, target float64, host measure.HostS
 		}
 	}
 	if err := j.flush(j.errs); err != nil {
+		return err
+	}
+	if err := j.appendTraffic(iv, traffic); err != nil {
+		return err
+	}
+	if err := j.flush(j.traffic); err != nil {
 		return err
 	}
 	j.buf = appendSecond(j.buf, newSecond(iv, target, host))
@@ -255,7 +263,7 @@ func (j *Journal) CloseWith(reason string, found *workload.Findings) error {
 
 func (j *Journal) closeFiles() error {
 	var errs []error
-	for _, f := range []*os.File{j.hist, j.counts, j.errs, j.secs} {
+	for _, f := range []*os.File{j.hist, j.counts, j.errs, j.traffic, j.secs} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}

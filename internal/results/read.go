@@ -16,6 +16,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -43,14 +44,16 @@ type Interval struct {
 	Window, Warmup Counts
 	Histograms     []Histogram
 	Errors         []Errors
+	Traffic        []store.Traffic
 }
 
 // JournalReader reads a worker's journal, interval by interval.
 type JournalReader struct {
-	secs   *lines[Second]
-	counts *lines[count]
-	hists  *lines[histogram]
-	errs   *lines[errorsLine]
+	secs    *lines[Second]
+	counts  *lines[count]
+	hists   *lines[histogram]
+	errs    *lines[errorsLine]
+	traffic *lines[trafficLine]
 
 	warn  func(error)
 	files []io.Closer
@@ -75,15 +78,16 @@ func OpenJournal(dir string, warn func(error)) (*JournalReader, error) {
 		return nil, err
 	}
 	r.files = append(r.files, secs)
-	r.read(secs, open(CountsFile), open(HistogramsFile), open(ErrorsFile))
+	r.read(secs, open(CountsFile), open(HistogramsFile), open(ErrorsFile), open(TrafficFile))
 	return r, nil
 }
 
-func (r *JournalReader) read(secs, counts, hists, errs io.Reader) {
+func (r *JournalReader) read(secs, counts, hists, errs, traffic io.Reader) {
 	r.secs = newLines(secs, SecondsFile, parseSecond)
 	r.counts = newLines(counts, CountsFile, parseCount)
 	r.hists = newLines(hists, HistogramsFile, parseHistogram)
 	r.errs = newLines(errs, ErrorsFile, parseErrors)
+	r.traffic = newLines(traffic, TrafficFile, parseTraffic)
 }
 
 // Close closes the journal.
@@ -136,6 +140,10 @@ func (r *JournalReader) fill(iv *Interval) error {
 		}),
 		take(r.errs, at, r.warn, func(e errorsLine) error {
 			iv.Errors = append(iv.Errors, e.Errors)
+			return nil
+		}),
+		take(r.traffic, at, r.warn, func(t trafficLine) error {
+			iv.Traffic = append(iv.Traffic, t.Traffic)
 			return nil
 		}),
 	)

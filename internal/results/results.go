@@ -4,13 +4,14 @@
 // is written there: workers and the coordinator write it as a run goes, analysis
 // reads it.
 //
-//	<run-id>/run.json              what was run, where, by whom, and how it ended
-//	<run-id>/events.jsonl          what happened when
-//	<run-id>/<worker>/worker.json  who measured
-//	<run-id>/<worker>/hist.hlog    a HdrHistogram interval log: per interval and tag, latencies in microseconds
-//	<run-id>/<worker>/counts.csv   per interval and tag: operations, batches, requests
-//	<run-id>/<worker>/errors.jsonl per interval, kind and class: how many, and the first few texts
-//	<run-id>/<worker>/seconds.csv  per interval: the worker and its process at a glance
+//	<run-id>/run.json                what was run, where, by whom, and how it ended
+//	<run-id>/events.jsonl            what happened when
+//	<run-id>/<worker>/worker.json    who measured
+//	<run-id>/<worker>/hist.hlog      a HdrHistogram interval log: per interval and tag, latencies in microseconds
+//	<run-id>/<worker>/counts.csv     per interval and tag: operations, batches, requests
+//	<run-id>/<worker>/errors.jsonl   per interval, kind and class: how many, and the first few texts
+//	<run-id>/<worker>/traffic.jsonl  per interval and store: messages, commands in them, detours
+//	<run-id>/<worker>/seconds.csv    per interval: the worker and its process at a glance
 //
 // The line in seconds.csv is written last and makes an interval count: what the
 // other files hold beyond it is the torn end of a worker that was killed. Whoever
@@ -41,13 +42,14 @@ const (
 	HistogramsFile = "hist.hlog"
 	CountsFile     = "counts.csv"
 	ErrorsFile     = "errors.jsonl"
+	TrafficFile    = "traffic.jsonl"
 	SecondsFile    = "seconds.csv"
 )
 
 // JournalFiles are the files of a worker's journal in the order in which they
 // must be copied from a worker that still writes: all that the copy of the
 // first speaks of is then in the copies of the others.
-var JournalFiles = []string{SecondsFile, HistogramsFile, CountsFile, ErrorsFile, WorkerFile}
+var JournalFiles = []string{SecondsFile, HistogramsFile, CountsFile, ErrorsFile, TrafficFile, WorkerFile}
 
 // NewRunID returns a name for a run that begins at t: its time in UTC, so that
 // names sort by age, and a random end, so that two never meet.

@@ -35,9 +35,13 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 	c := measure.NewCollector(measure.Config{Paced: true, Warmup: time.Second, Window: time.Duration(seconds-1) * time.Second}, 1)
 	done := make(chan struct{})
 	written := make(chan error)
+	sent := store.Traffic{Store: "10.0.0.1:20160", Messages: 5, Commands: 12, Sizes: map[int]int64{1: 3, 4: 1, 5: 1},
+		Detours: map[string]int64{"not_leader": 2}, Unsent: 1, Breaks: 1}
 	go func() {
 		defer close(done)
-		c.Run(func(iv *measure.Interval) { written <- j.Write(iv, 1000, host.Sample()) })
+		c.Run(func(iv *measure.Interval) {
+			written <- j.Write(iv, 1000, host.Sample(), sent, store.Traffic{Store: "quiet"})
+		})
 	}()
 	rec := c.Recorder(0)
 	for s := range seconds {
@@ -142,6 +146,10 @@ func TestJournalRoundTrip(t *testing.T) {
 		if len(iv.Errors) != 1 || iv.Errors[0].Class != "timeout" || iv.Errors[0].Count != 10 ||
 			!reflect.DeepEqual(iv.Errors[0].Texts, []string{"deadline, \"exceeded\"\nafter 1s"}) {
 			t.Errorf("second %d: errors %+v", i, iv.Errors)
+		}
+		if len(iv.Traffic) != 1 || iv.Traffic[0].Store != "10.0.0.1:20160" || iv.Traffic[0].Sizes[4] != 1 ||
+			iv.Traffic[0].Detours["not_leader"] != 2 || iv.Traffic[0].Commands != 12 {
+			t.Errorf("second %d: traffic %+v", i, iv.Traffic)
 		}
 		for _, h := range iv.Histograms {
 			if h.Warmup != (i == 0) {
@@ -370,19 +378,19 @@ func TestTags(t *testing.T) {
 
 func FuzzJournal(f *testing.F) {
 	dir, _ := journal(f, 2, false)
-	var files [4][]byte
-	for i, name := range []string{SecondsFile, CountsFile, HistogramsFile, ErrorsFile} {
+	var files [5][]byte
+	for i, name := range []string{SecondsFile, CountsFile, HistogramsFile, ErrorsFile, TrafficFile} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			f.Fatal(err)
 		}
 		files[i] = text
 	}
-	f.Add(files[0], files[1], files[2], files[3])
-	f.Add([]byte("0,1,"), []byte("0,1,READ.ok,1,1,1\n"), []byte("Tag=lag,0,1,1,HIST\n"), []byte("{}\n"))
-	f.Fuzz(func(t *testing.T, secs, counts, hists, errs []byte) {
+	f.Add(files[0], files[1], files[2], files[3], files[4])
+	f.Add([]byte("0,1,"), []byte("0,1,READ.ok,1,1,1\n"), []byte("Tag=lag,0,1,1,HIST\n"), []byte("{}\n"), []byte(`{"end_s":1,"sizes":{"-1":2}}`+"\n"))
+	f.Fuzz(func(t *testing.T, secs, counts, hists, errs, traffic []byte) {
 		r := &JournalReader{warn: func(error) {}}
-		r.read(strings.NewReader(string(secs)), strings.NewReader(string(counts)), strings.NewReader(string(hists)), strings.NewReader(string(errs)))
+		r.read(strings.NewReader(string(secs)), strings.NewReader(string(counts)), strings.NewReader(string(hists)), strings.NewReader(string(errs)), strings.NewReader(string(traffic)))
 		last := time.Duration(0)
 		for {
 			iv, err := r.Next()

@@ -392,14 +392,17 @@ func (r *run) runLane(l int) {
 
 // record writes the journal, interval by interval.
 func (r *run) record(journal *results.Journal) {
-	host := measure.NewHost()
+	r.mu.Lock()
+	driver := r.driver
+	r.mu.Unlock()
+	host, traffic := measure.NewHost(), watchTraffic(driver)
 	failed := false
 	r.collector.Run(func(iv *measure.Interval) {
 		if failed {
 			return
 		}
-		target := r.targetAt(iv.Start)
-		if err := journal.Write(iv, target, host.Sample()); err != nil {
+		target, sent := r.targetAt(iv.Start), traffic.sample()
+		if err := journal.Write(iv, target, host.Sample(), sent...); err != nil {
 			failed = true
 			r.log.Error("the journal cannot be written; the run ends", "error", err)
 			r.stop(workerpb.End_END_FAILED, 0, err)
@@ -408,6 +411,7 @@ func (r *run) record(journal *results.Journal) {
 		r.live.add(iv, target, iv.End <= r.spec.Warmup)
 		if r.metrics != nil {
 			r.metrics.Add(iv, target)
+			r.metrics.AddTraffic(sent)
 		}
 	})
 }
