@@ -148,26 +148,8 @@ func startPrometheus(t *testing.T, dir string, targets []string, flags ...string
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile("rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var resource struct{ Spec any }
-	if err := yaml.UnmarshalStrict(content, &resource); err != nil && !strings.Contains(err.Error(), "unknown field") {
-		t.Fatal(err)
-	}
-	write := func(name string, v any) {
-		t.Helper()
-		text, err := yaml.Marshal(v)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("rules.yaml", resource.Spec)
-	write("prometheus.yaml", map[string]any{
+	writeRules(t, dir)
+	config, err := yaml.Marshal(map[string]any{
 		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
 		"rule_files": []string{"rules.yaml"},
 		"scrape_configs": []any{map[string]any{
@@ -175,6 +157,12 @@ func startPrometheus(t *testing.T, dir string, targets []string, flags ...string
 			"static_configs": []any{map[string]any{"targets": targets, "labels": map[string]string{"namespace": "test"}}},
 		}},
 	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "prometheus.yaml"), config, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	address := freeAddress(t)
 	start(t, "prometheus", append(flags,
 		"--config.file="+filepath.Join(dir, "prometheus.yaml"),

@@ -12,6 +12,7 @@
 package metrics
 
 import (
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
