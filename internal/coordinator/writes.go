@@ -175,7 +175,7 @@ func (r *running) decide(v *results.Verification, disputes []*dispute) {
 		switch {
 		case d.GetProblem() != "":
 			text, count = "holds a row that "+d.GetProblem(), &v.Wrong
-		case d.other != nil && d.otherEnd+slack(d.by, d.other, elapsed) >= acked:
+		case d.other != nil && d.otherEnd >= acked-slack(d.by, d.other, elapsed):
 			continue // written at the same time, or later
 		case d.other != nil:
 			text, count = fmt.Sprintf("is older than acknowledged: it holds what %s was told OK for at %.3f s", d.other.name, d.otherEnd.Seconds()), &v.Stale
