@@ -86,6 +86,10 @@ func (c *checker) ignored(why string, names ...string) {
 
 func (c *checker) operations() {
 	s := c.spec
+	c.require(!s.VerifyWrites || s.TTL == 0, "verifywrites", "cannot tell rows that are lost from rows whose ttl is over")
+	if s.VerifyWrites && s.Phase != Run {
+		s.warn("verifywrites is for runs: kvbench verify checks what a load has written")
+	}
 	c.require(s.Proportions.Sum() > 0, "readproportion", "all proportions are 0; give at least one kind of operation a weight")
 	c.require(s.MinScan <= s.MaxScan, "minscanlength", "is above maxscanlength=%d", s.MaxScan)
 	c.require(s.TTL%time.Second == 0, "ttl", "must be whole seconds")
