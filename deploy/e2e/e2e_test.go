@@ -44,6 +44,7 @@ func TestKubernetes(t *testing.T) {
 		{"apply", testApply},
 		{"load and run from outside", testRun},
 		{"the wrong token is refused", testWrongToken},
+		{"the Role is enough", testRole},
 		{"a dropped forward is survived", testDroppedForward},
 		{"a pod deleted mid-run", testPodDeleted},
 		{"the Job's result is the same", testJob},
@@ -175,6 +176,21 @@ func testWrongToken(t *testing.T, c *cluster) {
 	r := c.kvbench(append([]string{"status", "--token-file", c.path("wrong")}, fleet...)...)
 	if r.code != 3 || !strings.Contains(r.stderr, "token") {
 		t.Errorf("exit code %d, %s", r.code, r.stderr)
+	}
+}
+
+// Who has the Role of the manifests may lead runs; who has nothing is told what it takes.
+func testRole(t *testing.T, c *cluster) {
+	const user = "e2e-coordinator"
+	config := c.readKubeconfig()
+	config["users"].([]any)[0].(map[string]any)["user"].(map[string]any)["as"] = user
+	status := append([]string{"status", "--kubeconfig", c.writeKubeconfig("as-coordinator", config)}, fleet...)
+	if r := c.kvbench(status...); r.code != 3 || !strings.Contains(r.stderr, "create pods/portforward") {
+		t.Errorf("without rights: exit code %d\n%s", r.code, r.stderr)
+	}
+	c.kubectl("-n", namespace, "create", "rolebinding", user, "--role=kvbench-coordinator", "--user="+user)
+	if r := c.kvbench(status...); r.code != 0 || strings.Count(r.stdout, "kvbench-") < 3 {
+		t.Errorf("with the Role: exit code %d\n%s\n%s", r.code, r.stdout, r.stderr)
 	}
 }
 
@@ -376,8 +392,9 @@ func testManifests(t *testing.T, c *cluster) {
 	const empty = "kvbench-validation"
 	c.kubectl("create", "namespace", empty)
 	defer c.kubectl("delete", "namespace", empty)
+	c.write("k8s/with-tikv-tls/kustomization.yaml", "resources: [../kvbench]\ncomponents: [../kvbench/components/tikv-tls]\n")
 	for _, k := range []string{
-		"kvbench", "kvbench/overlays/local", "kvbench/overlays/tikvbench", "kvbench/overlays/mtls", "kvbench/overlays/monitoring",
+		"with-tikv-tls", "kvbench", "kvbench/overlays/local", "kvbench/overlays/tikvbench", "kvbench/overlays/mtls", "kvbench/overlays/monitoring",
 		"run-job", "run-job/overlays/mtls", "tikv", "tikv/overlays/tls", "tikv/overlays/v1", "tikv/overlays/v1-tls",
 	} {
 		t.Run(k, func(t *testing.T) {

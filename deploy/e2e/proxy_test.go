@@ -5,12 +5,9 @@
 package e2e
 
 import (
-	"encoding/json"
 	"io"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 )
@@ -26,10 +23,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, c *cluster) *proxy {
 	t.Helper()
-	var config map[string]any
-	if err := json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json")), &config); err != nil {
-		t.Fatal(err)
-	}
+	config := c.readKubeconfig()
 	server := config["clusters"].([]any)[0].(map[string]any)["cluster"].(map[string]any)
 	upstream, err := url.Parse(server["server"].(string))
 	if err != nil {
@@ -43,14 +37,7 @@ func newProxy(t *testing.T, c *cluster) *proxy {
 	if _, set := server["tls-server-name"]; !set {
 		server["tls-server-name"] = upstream.Hostname()
 	}
-	text, err := json.Marshal(config) // JSON is YAML
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	if err := os.WriteFile(p.kubeconfig, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p := &proxy{kubeconfig: c.writeKubeconfig("through-proxy", config)}
 	host := upstream.Host
 	if upstream.Port() == "" {
 		host = net.JoinHostPort(upstream.Hostname(), "443")

@@ -75,6 +75,26 @@ func (c *cluster) write(file, text string) {
 	}
 }
 
+// readKubeconfig returns the current context's kubeconfig.
+func (c *cluster) readKubeconfig() (config map[string]any) {
+	c.t.Helper()
+	if err := json.Unmarshal([]byte(c.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json")), &config); err != nil {
+		c.t.Fatal(err)
+	}
+	return config
+}
+
+// writeKubeconfig writes one beside the copy, and returns its path.
+func (c *cluster) writeKubeconfig(name string, config map[string]any) string {
+	c.t.Helper()
+	text, err := json.Marshal(config) // JSON is YAML
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.write(name, string(text))
+	return c.path(name)
+}
+
 // apply applies a kustomization of the copy and waits for the workers.
 func (c *cluster) apply(kustomization string) {
 	c.t.Helper()
