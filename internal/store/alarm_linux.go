@@ -48,10 +48,22 @@ func (a *alarm) open() {
 		return
 	}
 	a.fd, a.file = fd, os.NewFile(uintptr(fd), "timerfd")
+	conn, err := a.file.SyscallConn()
+	if err != nil {
+		panic(err) // the file was opened just now
+	}
 	a.done.Go(func() {
-		var count [8]byte
+		// The poller reports every expiry anew, whether the one before was read or
+		// not, so that nothing need be read: the function is asked once before
+		// waiting, and once after.
 		for {
-			if _, err := a.file.Read(count[:]); err != nil {
+			waited := false
+			err := conn.Read(func(uintptr) bool {
+				was := waited
+				waited = true
+				return was
+			})
+			if err != nil {
 				return // closed
 			}
 			a.ring()

@@ -10,10 +10,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tikv/client-go/v2/rawkv"
 	"github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -77,7 +80,11 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 		rawkv.WithSecurity(c.security()),
 		// The preflight has just succeeded, so that one more attempt is enough;
 		// by default there would be a hundred, deaf to ctx.
-		rawkv.WithPDOptions(pd.WithMaxErrorRetry(2)),
+		// And gRPC would try a PD that is away ever more seldom, down to every two minutes.
+		rawkv.WithPDOptions(pd.WithMaxErrorRetry(2), pd.WithGRPCDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: .2, MaxDelay: time.Second},
+			MinConnectTimeout: attemptTime,
+		}))),
 	)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ func Run(t *testing.T, open Opener) {
 		{"StoreDown", testStoreDown},
 		{"PDAway", testPDAway},
 		{"Turmoil", testTurmoil},
+		{"Recovery", testRecovery},
 		{"OpenFails", testOpenFails},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open) })

@@ -418,6 +418,9 @@ func TestGivenUpIsNotSent(t *testing.T) {
 
 // In steady state the driver allocates nothing for a call, from Submit to Wait.
 func TestAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes sync.Pool forgetful")
+	}
 	for _, verb := range []store.Verb{store.Get, store.Put} {
 		for _, n := range []int{1, 20} {
 			r := newRig(t, "", Config{Timeout: time.Second})
