@@ -75,6 +75,7 @@ func (r *running) verified() (*results.Verification, error) {
 			return nil, err
 		}
 		if p.state != results.Finished || w.Findings == nil {
+			v.Partial = true
 			v.Notes = append(v.Notes, p.name+" did not do its part: what it should have read is not known")
 			continue
 		}
@@ -86,10 +87,11 @@ func (r *running) verified() (*results.Verification, error) {
 		}
 	}
 	if r.record.StoppedS != nil {
+		v.Partial = true
 		v.Notes = append(v.Notes, "it was stopped before its end")
 	}
 	v.Checked, v.Missing, v.Wrong, v.Unexpected, v.Unread = all.Rows, all.Missing, all.Wrong, all.Unexpected, all.Unread
-	if s.Verify == spec.ByScan && len(v.Notes) == 0 && v.Unread == 0 {
+	if s.Verify == spec.ByScan && v.Complete() {
 		account(v, all)
 	}
 	return v, nil
@@ -123,7 +125,7 @@ func verdictOf(v *results.Verification) error {
 			}
 		}
 		return exitcode.With(exitcode.Wrong, errors.New(text))
-	case v.Unread > 0 || len(v.Notes) > 0:
+	case !v.Complete():
 		return exitcode.With(exitcode.Degraded, errors.New(v.Text()+"; the verification is not complete"))
 	}
 	return nil

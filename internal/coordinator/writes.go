@@ -86,9 +86,10 @@ type dispute struct {
 	*workerpb.Dispute
 	by *part
 
-	other     *part // that may have written the value
-	otherEnd  time.Duration
-	undecided bool
+	other      *part // that may have written the value
+	otherEnd   time.Duration
+	undecided  bool // somebody cannot be asked
+	unfollowed bool // somebody knows nothing of the key
 }
 
 // readBack has all workers read back what they have written, and decides the disputes.
@@ -105,6 +106,7 @@ func (r *running) readBack(ctx context.Context, writers []*part) *results.Verifi
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
+				v.Partial = true
 				v.Notes = append(v.Notes, fmt.Sprintf("%s did not read back what it wrote: %s", p.name, failure(err)))
 				return
 			}
@@ -114,6 +116,7 @@ func (r *running) readBack(ctx context.Context, writers []*part) *results.Verifi
 			v.Fraction = min(v.Fraction, resp.GetTracked())
 			if untold := resp.GetDisputed() - int64(len(resp.GetDisputes())); untold > 0 {
 				v.Undecided += untold
+				v.Partial = true
 				v.Notes = append(v.Notes, fmt.Sprintf("%s found %d keys that differ, of which %d were looked into", p.name, resp.GetDisputed(), len(resp.GetDisputes())))
 			}
 			for _, d := range resp.GetDisputes() {
@@ -123,6 +126,7 @@ func (r *running) readBack(ctx context.Context, writers []*part) *results.Verifi
 	}
 	wg.Wait()
 	if len(writers) < len(r.parts) {
+		v.Partial = true
 		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d workers could not say what they wrote", len(r.parts)-len(writers), len(r.parts)))
 		for _, d := range disputes {
 			d.undecided = true
@@ -157,7 +161,7 @@ func (r *running) attest(ctx context.Context, writers []*part, disputes []*dispu
 						d.other, d.otherEnd = p, end
 					}
 				case !resp.GetAnswers()[i].GetFollowed():
-					d.undecided = true
+					d.unfollowed = true
 				}
 			}
 		}
@@ -179,7 +183,11 @@ func (r *running) decide(v *results.Verification, disputes []*dispute) {
 			continue // written at the same time, or later
 		case d.other != nil:
 			text, count = fmt.Sprintf("is older than acknowledged: it holds what %s was told OK for at %.3f s", d.other.name, d.otherEnd.Seconds()), &v.Stale
-		case d.undecided:
+		case d.unfollowed && v.Fraction < 1: // in another worker's sample it is not
+			v.Expected--
+			v.Checked--
+			continue
+		case d.undecided, d.unfollowed:
 			v.Undecided++
 			continue
 		case d.GetGone():

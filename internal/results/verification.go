@@ -25,6 +25,7 @@ type Verification struct {
 	Unread     int64     `json:"unread"`     // could not be read: nothing is known of them
 	Undecided  int64     `json:"undecided"`  // keys whose value a worker may have written that cannot be asked
 	Fraction   float64   `json:"fraction"`   // of all keys, that were looked at
+	Partial    bool      `json:"partial"`    // a worker did not do its part, or not all that differs was looked into
 	Problems   []Problem `json:"problems"`   // the first ones
 	Notes      []string  `json:"notes,omitempty"`
 }
@@ -39,6 +40,9 @@ type Problem struct {
 
 // Bad counts what is not as it should be.
 func (v *Verification) Bad() int64 { return v.Missing + v.Stale + v.Wrong + v.Unexpected }
+
+// Complete tells whether all was read that should be.
+func (v *Verification) Complete() bool { return !v.Partial && v.Unread == 0 }
 
 // Text says in one line what was found.
 func (v *Verification) Text() string {
