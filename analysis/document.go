@@ -63,6 +63,9 @@ type Report struct {
 	// Verification is what was found of the data; nil if nobody looked.
 	Verification *results.Verification `json:"verification,omitempty"`
 
+	// Traffic is what the drivers sent; nil if they do not tell.
+	Traffic *Traffic `json:"traffic,omitempty"`
+
 	Kinds  []KindRow  `json:"kinds"`
 	Errors []ErrorRow `json:"errors"`
 

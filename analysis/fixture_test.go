@@ -38,6 +38,7 @@ type fixture struct {
 	result   func(i int) workload.Result            // of operation i of a worker
 	wait     func(slot time.Duration) time.Duration // lag of a slot
 	took     func(r *rand.Rand) time.Duration
+	sent     []store.Traffic // in every interval
 	change   func(*results.Run)
 
 	pooled []sample // every sample of the window, for comparison
@@ -155,7 +156,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 				return
 			}
 			host := measure.HostSample{CPU: time.Duration(f.cpu * 2 * float64(iv.End-iv.Start)), Cores: 2, Machine: f.machine, SchedP99: 100 * time.Microsecond, RSSBytes: 50e6}
-			errs <- j.Write(iv, f.target/float64(f.workers), host)
+			errs <- j.Write(iv, f.target/float64(f.workers), host, f.sent...)
 		})
 	}()
 	tick := func(now time.Duration) {

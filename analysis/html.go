@@ -26,6 +26,8 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"micros":    micros,
 	"values":    values,
 	"headline":  (*Report).headline,
+	"sharing":   func(t *Traffic) string { return t.sharing() },
+	"detours":   func(t *Traffic) string { return t.detours() },
 	"keys":      func(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) },
 }).Parse(page))
 

@@ -21,6 +21,7 @@ type part struct {
 	cutOff    int64
 	clamped   int64
 	texts     map[errorKey][]string
+	traffic   map[string]*traffic // by store
 
 	// The process, and what it was asked for, during the window.
 	due      float64       // operations: the integral of the target
@@ -95,7 +96,11 @@ func (p *part) add(iv *results.Interval, w *window) {
 			p.addTexts(errorKey{e.Kind, e.Class}, e.Texts)
 		}
 	}
-	p.addHost(&iv.Second, w.share(iv.Start, iv.End))
+	within := w.share(iv.Start, iv.End)
+	p.addHost(&iv.Second, within)
+	for i := range iv.Traffic {
+		p.addTraffic(&iv.Traffic[i], within)
+	}
 }
 
 // addHost counts the part of a second that lies in the window.
@@ -135,6 +140,9 @@ func (p *part) merge(o *part) {
 	p.clamped += o.clamped
 	for key, texts := range o.texts {
 		p.addTexts(key, texts)
+	}
+	for store, t := range o.traffic {
+		p.trafficTo(store).merge(t)
 	}
 	p.due += o.due
 	p.cpu += o.cpu

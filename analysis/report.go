@@ -72,6 +72,7 @@ func (r *Run) Report() *Report {
 	if r.fleet.due > 0 && seconds > 0 && rec.Paced {
 		p.TargetOps = r.fleet.due / seconds // what was asked for, also where it changed on the way
 	}
+	p.Traffic = r.fleet.sent(rate)
 	if all.service != nil { // Little's law
 		p.InFlight = p.BatchesPS * all.service.Mean() / 1e6
 	}

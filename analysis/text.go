@@ -125,6 +125,41 @@ func (t *text) rates(r *Report) {
 		line += fmt.Sprintf(" · client CPU %s per operation", micros(r.CPUPerOpUS))
 	}
 	t.line("%s", line)
+	t.traffic(r.Traffic)
+}
+
+// manyDetours is from which share of the commands on detours are a warning: they cost what client-go costs.
+const manyDetours = 0.01
+
+// traffic writes how commands shared messages, and which of them took detours.
+func (t *text) traffic(sent *Traffic) {
+	if sent == nil {
+		return
+	}
+	if sent.PerMessage != nil {
+		t.line("%s", sent.sharing())
+	}
+	if text := sent.detours(); text != "" {
+		colour := ""
+		if sent.detourShare() >= manyDetours {
+			colour = yellow
+		}
+		t.line("%s", t.paint(colour, text))
+	}
+	if !sent.uneven() {
+		return
+	}
+	t.line("")
+	table := [][]string{{"store", "commands", "messages", "mean", "p99", "max", "detours", "breaks"}}
+	for _, s := range sent.Stores {
+		m := s.PerMessage
+		if m == nil {
+			m = &PerMessage{}
+		}
+		table = append(table, []string{printable(s.Store), rate(s.CommandsPS), rate(s.MessagesPS),
+			number(m.Mean), count(m.P99), count(m.Max), count(s.detoured()), count(s.Breaks)})
+	}
+	t.table(table, 1, 0)
 }
 
 func (t *text) latencies(r *Report) {

@@ -98,7 +98,7 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 			failed += k.Operations
 		}
 	}
-	if v := rec.Verification; v != nil && v.Bad() == 0 && (v.Unread > 0 || len(v.Notes) > 0) {
+	if v := rec.Verification; v != nil && v.Bad() == 0 && !v.Complete() {
 		find("the verification is not complete")
 	}
 	limit := errorShare
@@ -184,8 +184,16 @@ func metric(l *Latency, name string) (float64, bool) {
 
 func metricName(name string) string { return strings.ReplaceAll(name, "_", ".") }
 
-// limitOf says what kept a run from being faster.
+// limitOf says what kept a run from being faster, and if that was the client, what helps.
 func limitOf(p *Report, r *Run) Limit {
+	limit := foundLimit(p, r)
+	if limit.By == ByClient && driver(r) == "rawkv" {
+		limit.Why += "; --driver stream costs the client a fraction of the CPU"
+	}
+	return limit
+}
+
+func foundLimit(p *Report, r *Run) Limit {
 	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
 		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", number(p.InFlight), p.Threads)
 		if text := strained(p.Workers); text != "" {
@@ -197,11 +205,7 @@ func limitOf(p *Report, r *Run) Limit {
 		return Limit{ByUnknown, "nothing was measured"}
 	}
 	if text := strained(p.Workers); text != "" {
-		why := text + ": use more workers, on machines that nothing else needs"
-		if driver(r) == "rawkv" {
-			why += ", or --driver stream, which costs a fraction of the CPU"
-		}
-		return Limit{ByClient, why}
+		return Limit{ByClient, text + ": use more workers, on machines that nothing else needs"}
 	}
 	service := r.fleet.sum(every).service
 	if d := p.LaneDelayUS; d != nil && service != nil {
