@@ -316,3 +316,55 @@ func TestLostWritesAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestNoFalseClaims: whatever becomes of stores and connections, of calls that time
+// out and are written nevertheless, and whichever driver is used: what the store has
+// kept is not called lost, and a load loses nothing either.
+func TestNoFalseClaims(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("disturbs a cluster for some seconds")
+	}
+	for _, driver := range []string{"rawkv", "stream"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			b := newTable(t)
+			_, a0 := newWorker(t)
+			_, a1 := newWorker(t)
+			verb := func(args ...string) []string {
+				return append(b.verb(args...), "-p", "recordcount=2000", "--workers", a0+","+a1, "--driver", driver, "--threads", "16", "-p", "tikv.timeout=400ms")
+			}
+			do(t, verb("load", "--batch", "3")...)
+			p := start(t, verb("run", "-p", "readproportion=0.2", "-p", "updateproportion=0.5", "-p", "insertproportion=0.2", "-p", "deleteproportion=0.1",
+				"-p", "requestdistribution=zipfian", "-p", "updatemissing=true", "--duration", "4s", "--verify-writes", "--json")...)
+			p.until("p50")
+			for i, disturb := range []func() error{
+				func() error { return b.cluster.StallStore(1, 700*time.Millisecond) },
+				func() error { _, err := b.cluster.MoveLeaders(); return err },
+				func() error { _, err := b.cluster.ResetConnections(2); return err },
+				func() error { return b.cluster.SlowStore(3, 500*time.Millisecond, 0.2) },
+				func() error { return b.cluster.SetBusy(2, 0.3) },
+				func() error { return b.cluster.Restore() },
+			} {
+				if err := disturb(); err != nil {
+					t.Fatalf("disturbance %d: %v", i, err)
+				}
+				time.Sleep(300 * time.Millisecond) // of disturbance
+			}
+			code := p.code(time.Minute)
+			stdout, stderr := p.said()
+			var doc analysis.Document
+			if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+				t.Fatalf("%v\n%s\n%s", err, stdout, stderr)
+			}
+			r := doc.Runs[0]
+			v := r.Verification
+			if v == nil || v.Bad() != 0 || v.Expected < 100 || !v.Complete() || code == exitcode.Wrong {
+				t.Errorf("exit code %d, verification %+v\n%s", code, v, stderr)
+			}
+			if len(r.Errors) == 0 {
+				t.Log("nothing failed: the disturbances were too light to show anything")
+			}
+		})
+	}
+}
