@@ -40,7 +40,7 @@ type Call struct {
 	Limit   int    // Scan: at most so many pairs, at least 1
 	Reverse bool   // Scan: descending from Keys[0] (excluded) down to EndKey (included)
 	KeyOnly bool   // Scan: leave the values empty
-	TTL     uint64 // Put, CompareAndSwap: seconds to live; 0 is forever
+	TTL     uint64 // Put: seconds to live; 0 is forever. CompareAndSwap: 0, since client-go sends none
 
 	Previous     []byte // CompareAndSwap: the value that must be there
 	MustNotExist bool   // CompareAndSwap: there must be none; Previous is ignored

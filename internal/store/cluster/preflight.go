@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/kvproto/pkg/pdpb"
+	"golang.org/x/net/http/httpproxy"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
@@ -243,7 +243,7 @@ func pdHint(c *Config) string {
 	}
 	for _, addr := range c.PD {
 		// gRPC dials through the proxy that is set for HTTPS.
-		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: host(addr)}}); err == nil && proxy != nil {
+		if proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: host(addr)}); err == nil && proxy != nil {
 			return hint + fmt.Sprintf(" Connections to %s go through the proxy %s (HTTPS_PROXY); add the host to NO_PROXY if it should be dialled directly.", host(addr), proxy.Redacted())
 		}
 	}

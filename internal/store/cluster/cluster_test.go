@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pingcap/log"
+	"go.uber.org/goleak"
+
+	"github.com/kvbench/kvbench/internal/playground"
+	"github.com/kvbench/kvbench/internal/store/cluster"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, o playground.Options) *playground.Cluster {
+	pg, err := playground.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return pg
+}
+
+// connect connects, or returns the error. What it opens is closed when the test ends.
+func connect(t *testing.T, c cluster.Config) (*cluster.Cluster, error) {
+	begin := time.Now()
+	cl, err := cluster.Connect(t.Context(), c)
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := cl.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cl, nil
+}
+
+func TestInfo(t *testing.T) {
+	pg := start(t, playground.Options{})
+	cl, err := connect(t, cluster.Config{PD: []string{"http://" + pg.PDAddr(), "127.0.0.1:1"}}) // one that is down does no harm
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := cl.Info()
+	if info.ClusterID != pg.ClusterID() || len(info.PD) != 1 || !info.PD[0].Leader || info.PD[0].Version == "" || len(info.Stores) != 3 {
+		t.Errorf("%+v", info)
+	}
+	for i, s := range info.Stores {
+		if s.Address != pg.StoreAddrs()[i] || s.State != "Up" || s.Version == "" {
+			t.Errorf("store %+v", s)
+		}
+	}
+}
+
+// Every way in which a cluster cannot be used has an error that says which, and what to do.
+func TestConnectFails(t *testing.T) {
+	down := start(t, playground.Options{})
+	for id := range down.StoreAddrs() {
+		if err := down.StopStore(uint64(id + 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v2 := start(t, playground.Options{APIVersion: playground.V2})
+	for _, test := range []struct {
+		name   string
+		config cluster.Config
+		want   []string
+	}{
+		{"no address", cluster.Config{}, []string{"no PD address"}},
+		{"an address that is none", cluster.Config{PD: []string{"not an address"}}, []string{"not an address"}},
+		{"no store can be reached", cluster.Config{PD: []string{down.PDAddr()}}, append(down.StoreAddrs(), "advertised")},
+		{"no such keyspace", cluster.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", Keyspace: "nowhere"}, []string{"keyspace nowhere"}},
+		{"no such version", cluster.Config{PD: []string{v2.PDAddr()}, APIVersion: "V3"}, []string{"V3", "V1TTL"}},
+		{"a keyspace without V2", cluster.Config{PD: []string{v2.PDAddr()}, Keyspace: "x"}, []string{"V2"}},
+		{"a column family with V2", cluster.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", ColumnFamily: "lock"}, []string{"lock"}},
+		{"half of TLS", cluster.Config{PD: []string{v2.PDAddr()}, Cert: "c", Key: "k"}, []string{"certificate"}},
+		{"TLS files that are not there", cluster.Config{PD: []string{v2.PDAddr()}, CA: "/no/ca", Cert: "/no/cert", Key: "/no/key"}, []string{"/no/ca"}},
+		{"negative counts", cluster.Config{PD: []string{v2.PDAddr()}, Clients: -1}, []string{"negative"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := connect(t, test.config)
+			if err == nil {
+				t.Fatal("it connected")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is missing in: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// A connection that is being made ends with its context.
+func TestConnectCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	begin := time.Now()
+	if _, err := cluster.Connect(ctx, cluster.Config{PD: []string{"127.0.0.1:1"}}); err == nil {
+		t.Fatal("it connected")
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// The PD client says that there is a proxy in the way, when there may be.
+func TestProxyHint(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://user:secret@proxy.invalid:3128")
+	_, err := connect(t, cluster.Config{PD: []string{"pd.invalid:2379"}})
+	if err == nil || !strings.Contains(err.Error(), "proxy.invalid:3128") || !strings.Contains(err.Error(), "NO_PROXY") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+}
+
+// client-go has one set of settings for the process, so clusters open at the same time must agree.
+func TestSettingsAreShared(t *testing.T) {
+	pg := start(t, playground.Options{})
+	one := cluster.Config{PD: []string{pg.PDAddr()}, MaxBatchSize: 16}
+	first, err := cluster.Connect(t.Context(), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(t, one); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	other := one
+	other.MaxBatchSize = 17
+	if _, err := cluster.Connect(t.Context(), other); err == nil || !strings.Contains(err.Error(), "other settings") {
+		t.Errorf("other settings: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The log of client-go and of the PD client goes where it is told, from warnings on.
+func TestLog(t *testing.T) {
+	pg := start(t, playground.Options{})
+	var text lockedBuffer
+	if _, err := connect(t, cluster.Config{PD: []string{pg.PDAddr()}, Log: &text}); err != nil {
+		t.Fatal(err)
+	}
+	log.Info("a detail")
+	log.Warn("a warning")
+	if got := text.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"a warning"`) || strings.Contains(got, "a detail") {
+		t.Errorf("the log holds %q", got)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
