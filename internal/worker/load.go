@@ -121,11 +121,12 @@ const (
 
 // remember writes down how far the load has come, until the lanes have ended, and
 // then that it is complete, if this worker is the last one. What cannot be written is
-// tried again later; a load does not end for it.
-func (l *loading) remember(ended, released <-chan struct{}, warn func(string, ...any)) {
+// tried again later; a load does not end for it. The error is that it could not be
+// written at the end either.
+func (l *loading) remember(ended, released <-chan struct{}, warn func(string, ...any)) error {
 	if l.keeper == nil {
 		<-ended
-		return
+		return nil
 	}
 	begun := false
 	write := func() error {
@@ -150,19 +151,18 @@ func (l *loading) remember(ended, released <-chan struct{}, warn func(string, ..
 		}
 		break
 	}
-	for range rememberTries {
+	for try := 1; ; try++ {
 		err := write()
 		if err == nil {
 			err = l.complete()
 		}
-		if err == nil {
-			return
+		if err == nil || try == rememberTries {
+			return err
 		}
-		warn("how far the load has come cannot be written down", "error", err)
 		select {
 		case <-released:
-			return
-		default:
+			return err
+		case <-tick.C:
 		}
 	}
 }

@@ -323,8 +323,9 @@ func (r *run) execute(journal *results.Journal) {
 	}
 	others.Go(func() { r.record(journal) })
 	ended := make(chan struct{})
+	var forgotten error
 	if r.loading != nil {
-		others.Go(func() { r.loading.remember(ended, r.released, r.log.Warn) })
+		others.Go(func() { forgotten = r.loading.remember(ended, r.released, r.log.Warn) })
 	}
 	lanes.Wait()
 	close(ended)
@@ -336,6 +337,8 @@ func (r *run) execute(journal *results.Journal) {
 	if r.how == workerpb.End_END_UNSPECIFIED && r.loading != nil {
 		if n := r.loading.missing(); n > 0 {
 			r.how, r.err = workerpb.End_END_FAILED, fmt.Errorf("%d inserts failed: run kvbench load again, it makes up for them", n)
+		} else if forgotten != nil {
+			r.how, r.err = workerpb.End_END_FAILED, fmt.Errorf("every record is in the store, but that could not be written down (%w): run kvbench load again", forgotten)
 		}
 	}
 	if r.how == workerpb.End_END_UNSPECIFIED {
