@@ -30,7 +30,7 @@ func TestFailedInsertsAreMadeUpFor(t *testing.T) {
 	w := newWorker(t, db, func(c *Config) { c.Lanes = 3 })
 	prepare(t, w, load("first", "2000", nil))
 	start(t, w, "first")
-	if s := finished(t, w, "first"); s.GetEnd() != workerpb.End_END_FAILED || !strings.Contains(s.GetError(), "run kvbench load again") {
+	if s := finished(t, w, "first"); s.GetEnd() != workerpb.End_END_FAILED || !strings.Contains(s.GetError(), "could not be inserted: run kvbench load again") {
 		t.Errorf("end %v, error %q", s.GetEnd(), s.GetError())
 	}
 	there := db.Keys()

@@ -336,7 +336,7 @@ func (r *run) execute(journal *results.Journal) {
 	defer r.mu.Unlock()
 	if r.how == workerpb.End_END_UNSPECIFIED && r.loading != nil {
 		if n := r.loading.missing(); n > 0 {
-			r.how, r.err = workerpb.End_END_FAILED, fmt.Errorf("%d inserts failed: run kvbench load again, it makes up for them", n)
+			r.how, r.err = workerpb.End_END_FAILED, fmt.Errorf("%d of its batches could not be inserted: run kvbench load again, it makes up for them", n)
 		} else if forgotten != nil {
 			r.how, r.err = workerpb.End_END_FAILED, fmt.Errorf("every record is in the store, but that could not be written down (%w): run kvbench load again", forgotten)
 		}
