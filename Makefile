@@ -58,3 +58,5 @@ bin/bare: internal/peers/bare/main.go go.mod
 
 bin/go-ycsb: internal/peers/goycsb/go.mod
 	cd internal/peers/goycsb && $(GO) build -o ../../../$@ github.com/pingcap/go-ycsb/cmd/go-ycsb
+
+include deploy/kubernetes.mk

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
+// What an operation costs is not asked of a binary that the race detector is in.
+
 package lane
 
 import (
