@@ -53,21 +53,17 @@ func (a *alarm) open() {
 		panic(err) // the file was opened just now
 	}
 	a.done.Go(func() {
-		// The poller reports every expiry anew, whether the one before was read or
-		// not, so that nothing need be read: the function is asked once before
-		// waiting, and once after.
-		for {
-			waited := false
-			err := conn.Read(func(uintptr) bool {
-				was := waited
-				waited = true
-				return was
-			})
-			if err != nil {
-				return // closed
+		// The poller reports every expiry, whether the one before was read or not, so
+		// that nothing need be read. The read never succeeds: what is asked between two
+		// waits is the ringing, but for the first time, before any wait.
+		waited := false
+		_ = conn.Read(func(uintptr) bool {
+			if waited {
+				a.ring()
 			}
-			a.ring()
-		}
+			waited = true
+			return false
+		}) // until the file is closed
 	})
 }
 
