@@ -171,7 +171,7 @@ var table = slices.Concat(
 			func(s *Spec) *string { return &s.TiKV.APIVersion }, V1, V1TTL, V2),
 		text("tikv.keyspace", "", "keyspace, for tikv.apiversion=V2", func(s *Spec) *string { return &s.TiKV.Keyspace }),
 		text("columnfamily", "", "column family; empty: the default one", func(s *Spec) *string { return &s.TiKV.ColumnFamily }).as("tikv.columnfamily", "tikv.cf"),
-		number("tikv.conncount", "4", 1, 4096, "connections per store and client (go-ycsb's default is 128)",
+		number("tikv.conncount", "1", 1, 4096, "connections per store and client; more cost CPU and share less of each message (go-ycsb: 128, client-go: 4)",
 			func(s *Spec) *int { return &s.TiKV.ConnCount }),
 		number("tikv.batchsize", "128", 0, 1<<16, "most requests in one BatchCommands message; 0: no messages of several",
 			func(s *Spec) *int { return &s.TiKV.MaxBatchSize }),
