@@ -266,7 +266,6 @@ func TestLostWritesAreFound(t *testing.T) {
 	const records = 4000
 	b := newTable(t)
 	do(t, b.verb("load", "-p", "recordcount="+strconv.Itoa(records), "--threads", "16")...)
-	loaded := b.rows(t)
 	_, a0 := newWorker(t)
 	_, a1 := newWorker(t)
 	args := func(more ...string) []string {
@@ -278,7 +277,7 @@ func TestLostWritesAreFound(t *testing.T) {
 		t.Errorf("nothing was lost, and the verification says %+v", v)
 	}
 
-	loaded = b.rows(t)
+	loaded := b.rows(t)
 	p := start(t, args("--target", "200", "--duration", "3s")...)
 	p.until("measuring 2")
 	ctx := context.Background()
