@@ -24,6 +24,10 @@ demo: build ## the main job on this machine: playground, 3 workers, load, run, r
 test: ## all tests that need nothing but Go
 	$(GO) test ./...
 
+.PHONY: soak
+soak: ## both drivers through each disturbance of a cluster, a minute each, with every value and write verified
+	KVBENCH_SOAK=1 $(GO) test -count 1 -timeout 60m -parallel 2 -v -run '^TestSoak$$' ./cmd/kvbench
+
 .PHONY: race
 race: ## the tests of everything that runs concurrently, under the race detector
 	$(GO) test -race -short ./...
