@@ -145,6 +145,7 @@ type WorkerRow struct {
 	CPUS          float64       `json:"cpu_s"`
 	CPUShare      float64       `json:"cpu_share"` // of its cores, over the window
 	CPUShareMax   float64       `json:"cpu_share_max"`
+	CPUWaitS      float64       `json:"cpu_wait_s"`    // its threads were ready to run and had no core
 	MachineShare  float64       `json:"machine_share"` // of its machine's processors, in use by anyone
 	Cores         int           `json:"cores"`
 	GCPauseS      float64       `json:"gc_pause_s"`

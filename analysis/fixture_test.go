@@ -34,6 +34,7 @@ type fixture struct {
 	threads  int
 	cpu      float64                                // share of the cores
 	machine  float64                                // share of the machine, by anyone
+	cpuWait  float64                                // time without a core, as a share of the cores' time
 	lost     map[int]time.Duration                  // workers that were killed
 	result   func(i int) workload.Result            // of operation i of a worker
 	wait     func(slot time.Duration) time.Duration // lag of a slot
@@ -155,7 +156,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 				errs <- nil
 				return
 			}
-			host := measure.HostSample{CPU: time.Duration(f.cpu * 2 * float64(iv.End-iv.Start)), Cores: 2, Machine: f.machine, SchedP99: 100 * time.Microsecond, RSSBytes: 50e6}
+			host := measure.HostSample{CPU: time.Duration(f.cpu * 2 * float64(iv.End-iv.Start)), Cores: 2, Machine: f.machine, CPUWait: time.Duration(f.cpuWait * 2 * float64(iv.End-iv.Start)), SchedP99: 100 * time.Microsecond, RSSBytes: 50e6}
 			errs <- j.Write(iv, f.target/float64(f.workers), host, f.sent...)
 		})
 	}()

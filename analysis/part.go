@@ -27,6 +27,7 @@ type part struct {
 	due      float64       // operations: the integral of the target
 	cpu      time.Duration // used
 	capacity time.Duration // cores × time
+	cpuWait  time.Duration // threads were ready to run and had no core
 	machine  float64       // seconds of the window × share of the machine in use by anyone
 	cores    int
 	busiest  float64 // share of the cores in the busiest second
@@ -112,6 +113,7 @@ func (p *part) addHost(s *results.Second, share float64) {
 	p.due += s.Target * took * share
 	p.cpu += time.Duration(share * float64(s.Host.CPU))
 	p.capacity += time.Duration(share * took * float64(s.Host.Cores) * float64(time.Second))
+	p.cpuWait += time.Duration(share * float64(s.Host.CPUWait))
 	p.machine += took * share * s.Host.Machine
 	p.cores = max(p.cores, s.Host.Cores)
 	if took >= 0.5 && s.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting
@@ -147,6 +149,7 @@ func (p *part) merge(o *part) {
 	p.due += o.due
 	p.cpu += o.cpu
 	p.capacity += o.capacity
+	p.cpuWait += o.cpuWait
 	p.cores += o.cores
 	p.busiest = max(p.busiest, o.busiest)
 	p.gcPause += o.gcPause

@@ -4,10 +4,12 @@ package analysis
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -19,8 +21,13 @@ const (
 	errorShare = 0.001
 	// busyShare is from which share of its cores on a client is taken to be the limit.
 	busyShare = 0.85
+	// waitShare is how much of its cores' time a client's threads must have waited for
+	// a core, beside what they used, for that to be a lack; and waitedShare which part of the
+	// time of the calls in flight, for few of them to be held up.
+	waitShare   = 0.15
+	waitedShare = 0.5
 	// machineShare is from which share of a machine's processors in use, by anyone,
-	// on the client's machine is.
+	// on the client's machine is the limit, where the system does not tell how long threads wait.
 	machineShare = 0.95
 	// fullShare is from which share of the threads in flight on the server is.
 	fullShare = 0.9
@@ -123,10 +130,15 @@ func wrongValues(p *Report) (n int64) {
 }
 
 // missedTarget tells whether less was answered than was asked for. A batch more
-// or less per worker is where the window happened to cut the schedule.
+// or less per worker is where the window happened to cut the schedule; that of a Poisson process
+// holds its mean only within some standard deviations, each the root of the number of batches.
 func (p *Report) missedTarget() bool {
 	short := (p.TargetOps - p.OpsPerS) * p.WindowS
-	edge := float64(max(p.Plan.Batch, 1) * max(len(p.Workers), 1))
+	batch := float64(max(p.Plan.Batch, 1))
+	edge := batch * float64(max(len(p.Workers), 1))
+	if p.Spec["arrival"] == spec.Poisson {
+		edge += 3 * batch * math.Sqrt(p.TargetOps*p.WindowS/batch)
+	}
 	return p.TargetOps > 0 && p.OpsPerS < targetShare*p.TargetOps && short > edge
 }
 
@@ -196,7 +208,7 @@ func limitOf(p *Report, r *Run) Limit {
 func foundLimit(p *Report, r *Run) Limit {
 	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
 		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", number(p.InFlight), p.Threads)
-		if text := strained(p.Workers); text != "" {
+		if text := strained(p); text != "" {
 			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
 		return Limit{ByTarget, why}
@@ -204,7 +216,7 @@ func foundLimit(p *Report, r *Run) Limit {
 	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {
 		return Limit{ByUnknown, "nothing was measured"}
 	}
-	if text := strained(p.Workers); text != "" {
+	if text := strained(p); text != "" {
 		return Limit{ByClient, text + ": use more workers, on machines that nothing else needs"}
 	}
 	service := r.fleet.sum(every).service
@@ -224,12 +236,22 @@ func foundLimit(p *Report, r *Run) Limit {
 }
 
 // strained says which worker lacked processors; "" if none did.
-func strained(workers []WorkerRow) string {
-	if w := busiest(workers); w != nil && w.CPUShare >= busyShare {
+func strained(p *Report) string {
+	if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
 		return fmt.Sprintf("%s used %s of its %d cores", w.Name, percent(w.CPUShare), w.Cores)
 	}
-	for _, w := range workers {
-		if w.MachineShare >= machineShare {
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		switch capacity := p.WindowS * float64(w.Cores); {
+		case capacity == 0:
+		case w.CPUWaitS > 0:
+			waited := w.CPUWaitS / capacity
+			inFlight := p.InFlight / float64(len(p.Workers)) * p.WindowS
+			if waited >= waitShare && (w.CPUShare+waited >= busyShare || w.CPUWaitS >= waitedShare*inFlight) {
+				return fmt.Sprintf("%s used %s of its %d cores, and its threads waited another %s of their time for a core (its machine was %s busy)",
+					w.Name, percent(w.CPUShare), w.Cores, percent(waited), percent(w.MachineShare))
+			}
+		case w.MachineShare >= machineShare:
 			return fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores", w.Name, percent(w.MachineShare), percent(w.CPUShare), w.Cores)
 		}
 	}

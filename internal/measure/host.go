@@ -23,6 +23,13 @@ type HostSample struct {
 	SchedP50   time.Duration // how long a runnable goroutine waited for a core
 	SchedP99   time.Duration
 	Machine    float64 // share of all the machine's processors in use, by anyone; 0 where the system does not tell
+
+	// CPUWait is how long the process's threads, together, were ready to run and
+	// had no processor, because others used them or a limit of the container was
+	// reached; 0 where the system does not tell. Runnable is the run-queue: how many goroutines were
+	// ready to run when the sample was taken, and did not.
+	CPUWait  time.Duration
+	Runnable int
 }
 
 // Host samples the process. It is for one goroutine.
@@ -35,13 +42,15 @@ type Host struct {
 	gcStats debug.GCStats
 
 	busy, ticks int64 // of the machine
+	waits       *threadWaits
 }
 
 // NewHost returns a sampler whose first sample begins now.
 func NewHost() *Host {
-	h := &Host{metrics: []metrics.Sample{
+	h := &Host{waits: newThreadWaits(), metrics: []metrics.Sample{
 		{Name: "/sched/latencies:seconds"},
 		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/sched/goroutines/runnable:goroutines"},
 	}}
 	h.Sample()
 	return h
@@ -59,6 +68,7 @@ func (h *Host) Sample() HostSample {
 		GCPause:    h.gcStats.PauseTotal - h.gcPause,
 		Goroutines: runtime.NumGoroutine(),
 		RSSBytes:   residentBytes(),
+		CPUWait:    h.waits.since(),
 	}
 	h.cpu, h.gcs, h.gcPause = cpu, h.gcStats.NumGC, h.gcStats.PauseTotal
 	busy, ticks := machineTime()
@@ -68,6 +78,9 @@ func (h *Host) Sample() HostSample {
 	h.busy, h.ticks = busy, ticks
 	if v := h.metrics[1].Value; v.Kind() == metrics.KindUint64 {
 		s.HeapBytes = int64(v.Uint64())
+	}
+	if v := h.metrics[2].Value; v.Kind() == metrics.KindUint64 {
+		s.Runnable = int(v.Uint64())
 	}
 	if v := h.metrics[0].Value; v.Kind() == metrics.KindFloat64Histogram {
 		s.SchedP50, s.SchedP99 = h.schedLatency(v.Float64Histogram())

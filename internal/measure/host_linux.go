@@ -5,7 +5,9 @@ package measure
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // residentBytes reads the second field of /proc/self/statm (see proc(5)): resident pages.
@@ -55,4 +57,49 @@ func parseMachineTime(text []byte) (busy, total int64) {
 		}
 	}
 	return busy, total
+}
+
+// threadWaits adds up how long the threads of the process have waited for a
+// processor. It remembers each thread's sum, since threads come and go.
+type threadWaits struct {
+	dir   string
+	known map[string]int64 // by thread, in ns
+}
+
+func newThreadWaits() *threadWaits {
+	return &threadWaits{dir: "/proc/self/task", known: make(map[string]int64)}
+}
+
+// since returns the time waited since the last call.
+func (w *threadWaits) since() (sum time.Duration) {
+	threads, err := os.ReadDir(w.dir)
+	if err != nil {
+		return 0
+	}
+	now := make(map[string]int64, len(threads))
+	for _, t := range threads {
+		text, err := os.ReadFile(filepath.Join(w.dir, t.Name(), "schedstat"))
+		if err != nil {
+			continue // it has just ended
+		}
+		waited, ok := parseSchedStat(text)
+		if !ok {
+			continue
+		}
+		now[t.Name()] = waited
+		sum += time.Duration(max(0, waited-w.known[t.Name()]))
+	}
+	w.known = now
+	return sum
+}
+
+// parseSchedStat reads the second field of a thread's schedstat (see the kernel's
+// Documentation/scheduler/sched-stats.rst): nanoseconds spent waiting on a run-queue.
+func parseSchedStat(text []byte) (waited int64, ok bool) {
+	fields := bytes.Fields(text)
+	if len(fields) < 2 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	return n, err == nil && n >= 0
 }

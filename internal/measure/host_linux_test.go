@@ -18,3 +18,20 @@ func TestParseMachineTime(t *testing.T) {
 		}
 	}
 }
+
+func TestParseSchedStat(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"914256 607216 15\n": 607216,
+		"1 0 0":              0,
+		"1 -5 0":             -1,
+		"1":                  -1,
+		"a b c":              -1,
+		"":                   -1,
+	} {
+		got, ok := parseSchedStat([]byte(text))
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("%q: %d, %v, want %d", text, got, ok, want)
+		}
+	}
+}

@@ -136,6 +136,8 @@ var secondColumns = []column{
 	integer("heap_bytes", func(s *Second) *int64 { return &s.Host.HeapBytes }),
 	integer("rss_bytes", func(s *Second) *int64 { return &s.Host.RSSBytes }),
 	number("machine_share", 3, func(s *Second) *float64 { return &s.Host.Machine }),
+	duration("cpu_wait_s", time.Second, func(s *Second) *time.Duration { return &s.Host.CPUWait }),
+	integer("runnable", func(s *Second) *int { return &s.Host.Runnable }),
 }
 
 func secondsHeader() []byte {

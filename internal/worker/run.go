@@ -404,7 +404,7 @@ func (r *run) record(journal *results.Journal) {
 		if failed {
 			return
 		}
-		target, sent := r.targetAt(iv.Start), traffic.sample()
+		target, sent := r.targetIn(iv.Start, iv.End), traffic.sample()
 		if err := journal.Write(iv, target, host.Sample(), sent...); err != nil {
 			failed = true
 			r.log.Error("the journal cannot be written; the run ends", "error", err)
@@ -497,14 +497,15 @@ func (r *run) retarget(at time.Duration, target float64) error {
 	return nil
 }
 
-// targetAt is this worker's share of the target, in operations a second; 0 if unpaced.
-func (r *run) targetAt(t time.Duration) float64 {
-	if !r.spec.Paced() {
+// targetIn is this worker's share of the target between two moments, on average, in
+// operations a second; 0 if unpaced.
+func (r *run) targetIn(from, to time.Duration) float64 {
+	if !r.spec.Paced() || to <= from {
 		return 0
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.share(r.target.Rate(t))
+	return r.share((r.target.Count(to) - r.target.Count(from)) / (to - from).Seconds())
 }
 
 // renew puts off the end of the lease.
