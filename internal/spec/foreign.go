@@ -50,7 +50,7 @@ func foreign(p Pair) (warning string, err error) {
 	if near := nearest(p.Key); near != "" {
 		return refuse("unknown property; did you mean %s?", near)
 	}
-	return refuse("unknown property; kvbench workloads lists those that there are")
+	return refuse("unknown property; kvbench workloads properties lists those that there are")
 }
 
 // renamed are names that ask for something kvbench says otherwise.
