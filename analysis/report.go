@@ -161,7 +161,7 @@ func (p *Report) addWorker(w *worker, part *part, rate func(float64) float64) {
 		Skipped: part.skipped,
 		CPUS:    part.cpu.Seconds(), CPUShare: part.cpuShare(), CPUShareMax: part.busiest, Cores: part.cores,
 		CPUWaitS: part.cpuWait.Seconds(), MachineShare: rate(part.machine),
-		GCPauseS:     part.gcPause.Seconds(), SchedP99US: part.schedP99.Microseconds(), RSSBytes: part.rss,
+		GCPauseS: part.gcPause.Seconds(), SchedP99US: part.schedP99.Microseconds(), RSSBytes: part.rss,
 		ClockOffsetUS: w.member.ClockOffsetUS, ClockErrorUS: w.member.ClockErrorUS, StartSkewUS: w.member.StartSkewUS,
 		EndS: w.end.Seconds(), Reason: cmp.Or(w.member.Reason, w.info.Reason),
 	}
