@@ -53,7 +53,8 @@ type Lane struct {
 	free    []int           // idle threads, the last used on top: its buffers are warm
 	index   int64           // of the next operation
 	ended   bool            // the source has ended
-	end     time.Duration   // start nothing from here on
+	end     time.Duration   // start nothing that is due from here on
+	last    time.Duration   // start nothing from here on
 	expires time.Duration   // give up what is in flight
 	failed  int64           // lowest index that failed, or noIndex
 
@@ -90,6 +91,10 @@ func New(cfg Config) *Lane {
 		l.end = cfg.End
 	}
 	l.expires = saturate(l.end, cfg.Grace)
+	l.last = l.end
+	if cfg.Pacer != nil { // what is due in time may start a little late, here as anywhere
+		l.last = saturate(l.end, min(pace.Slack, cfg.Grace))
+	}
 	l.done.Store(l.index)
 	return l
 }
@@ -124,7 +129,7 @@ func (l *Lane) Run() {
 			l.cfg.Recorder.Tick(now)
 		}
 		next := l.start(now)
-		if len(l.free) == len(l.ops) && (l.ended || now >= l.end) {
+		if len(l.free) == len(l.ops) && l.over(now) {
 			break
 		}
 		if now >= l.expires && !l.cancelled {
@@ -158,7 +163,7 @@ func (l *Lane) Run() {
 func (l *Lane) obey(now time.Duration) {
 	if l.stop.Load() != nil {
 		s := l.stop.Swap(nil)
-		l.end = min(l.end, now)
+		l.end, l.last = min(l.end, now), min(l.last, now)
 		l.expires = min(l.expires, saturate(now, s.grace))
 	}
 	if l.retarget.Load() != nil && l.cfg.Pacer != nil {
@@ -166,15 +171,26 @@ func (l *Lane) obey(now time.Duration) {
 	}
 }
 
+// over tells whether there is nothing more to start.
+func (l *Lane) over(now time.Duration) bool {
+	switch {
+	case l.ended || now >= l.last:
+		return true
+	case now < l.end:
+		return false
+	}
+	return l.cfg.Pacer == nil || l.cfg.Pacer.Due() >= l.end
+}
+
 // start starts what is due, while threads are free, and returns when to look
 // again if nothing completes before.
 func (l *Lane) start(now time.Duration) time.Duration {
-	for !l.ended && now < l.end {
+	for !l.over(now) {
 		if now < l.cfg.Start {
 			return l.cfg.Start
 		}
 		if len(l.free) == 0 {
-			return l.end
+			return l.last
 		}
 		due := now
 		if p := l.cfg.Pacer; p != nil {
@@ -182,11 +198,11 @@ func (l *Lane) start(now time.Duration) time.Duration {
 			if skipped := p.Miss(now); skipped > 0 {
 				l.cfg.Recorder.Skipped(first, skipped)
 			}
-			if ready := p.Ready(); ready > now {
-				return min(ready, l.end)
-			}
 			if p.Due() >= l.end {
 				return l.end
+			}
+			if ready := p.Ready(); ready > now {
+				return min(ready, l.last)
 			}
 		}
 		thread := l.free[len(l.free)-1]

@@ -25,8 +25,9 @@ type session struct {
 	calls       calls
 	done        []*store.Call
 	woken       bool
-	most        int  // in flight
-	lateAnswers bool // calls that are given up have their answer after all
+	most        int           // in flight
+	late        time.Duration // waits end by so much too late
+	lateAnswers bool          // calls that are given up have their answer after all
 	submitted   int
 }
 
@@ -59,7 +60,7 @@ func (s *session) Wait(until time.Duration) []*store.Call {
 	if len(s.calls) > 0 && s.calls[0].End <= until {
 		s.clock.Set(s.calls[0].End)
 	} else if until != store.Forever {
-		s.clock.Set(until)
+		s.clock.Set(until + s.late)
 	}
 	s.done = s.done[:0]
 	for len(s.calls) > 0 && s.calls[0].End <= s.clock.Now() {
@@ -230,6 +231,20 @@ func TestPacedRunIsExact(t *testing.T) {
 	}
 	if r.total.skipped != 0 || r.total.cutOff != 0 {
 		t.Errorf("skipped %d, cut off %d, want none", r.total.skipped, r.total.cutOff)
+	}
+}
+
+// TestLateWakeUpsLoseNothing: the last slots of the window start although it is over
+// when the lane wakes, for a little lateness is on time.
+func TestLateWakeUpsLoseNothing(t *testing.T) {
+	t.Parallel()
+	for _, late := range []time.Duration{time.Microsecond, time.Millisecond, pace.Slack / 2} {
+		r, c := newRig(setup{rate: 1000, catchUp: 2, threads: 64, window: 2 * time.Second, grace: time.Second})
+		r.session.late = late
+		r.run(t, c)
+		if r.total.operations != 2000 || r.total.skipped != 0 {
+			t.Errorf("waking %v late: %d operations, %d skipped, want all 2000", late, r.total.operations, r.total.skipped)
+		}
 	}
 }
 
