@@ -33,15 +33,28 @@ type workload struct {
 	kind    string // read or update
 	batch   int
 	threads int
+	target  int // operations a second; 0: as fast as it goes. Only kvbench has a schedule that is comparable
 	scale   int // operations, relative to the others
 }
 
 var workloads = []workload{
-	{"point read", "read", 1, 64, 4},
-	{"point read", "read", 1, 800, 6},
-	{"update", "update", 1, 64, 2},
-	{"update", "update", 1, 800, 3},
-	{"batch 20 read", "read", 20, 64, 20},
+	{name: "point read", kind: "read", batch: 1, threads: 64, scale: 4},
+	{name: "point read", kind: "read", batch: 1, threads: 800, scale: 6},
+	{name: "update", kind: "update", batch: 1, threads: 64, scale: 2},
+	{name: "update", kind: "update", batch: 1, threads: 800, scale: 3},
+	{name: "batch 20 read", kind: "read", batch: 20, threads: 64, scale: 20},
+	{name: "batch 20 read", kind: "read", batch: 20, threads: 800, scale: 20},
+	{name: "point read", kind: "read", batch: 1, threads: 1, scale: 1},
+	{name: "point read", kind: "read", batch: 1, threads: 64, target: 5_000, scale: 1},
+	{name: "point read", kind: "read", batch: 1, threads: 64, target: 20_000, scale: 4},
+}
+
+func (w workload) String() string {
+	s := fmt.Sprintf("%s, %d threads", w.name, w.threads)
+	if w.target > 0 {
+		s += fmt.Sprintf(", %d/s", w.target)
+	}
+	return s
 }
 
 const (
@@ -57,8 +70,35 @@ type peer struct {
 	// round does not take for ever; long enough to make starting up negligible.
 	scale int
 	args  func(w workload, operations int) []string
-	// rate finds the operations a second in what the client prints.
-	rate func(output []byte, operations int) (float64, error)
+	paces bool // it can keep a target
+	// read finds what the client says of its run.
+	read func(output []byte, operations int) (figures, error)
+}
+
+// figures are those of one run.
+type figures struct {
+	cpu          float64 // µs an operation, of the whole process
+	rate         float64 // operations a second
+	service      float64 // µs, p50; 0: not told
+	lag50, lag99 float64 // µs
+}
+
+// medians takes each figure's median by itself.
+func medians(runs []figures) figures {
+	of := func(figure func(*figures) float64) float64 {
+		var x []float64
+		for i := range runs {
+			x = append(x, figure(&runs[i]))
+		}
+		return median(x)
+	}
+	return figures{
+		cpu:     of(func(f *figures) float64 { return f.cpu }),
+		rate:    of(func(f *figures) float64 { return f.rate }),
+		service: of(func(f *figures) float64 { return f.service }),
+		lag50:   of(func(f *figures) float64 { return f.lag50 }),
+		lag99:   of(func(f *figures) float64 { return f.lag99 }),
+	}
 }
 
 // bench holds what all runs share.
@@ -109,47 +149,59 @@ func (b *bench) run(ctx context.Context, rounds, operations int, only, clients *
 	if out, err := load.CombinedOutput(); err != nil {
 		return fmt.Errorf("loading: %w\n%s", err, out)
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "workload\tthreads\tclient\tµs CPU/op\toperations/s\tCPU ÷ go-ycsb\tCPU ÷ bare\t\n")
-	for _, load := range workloads {
-		if !only.MatchString(fmt.Sprint(load.name, " ", load.threads)) {
-			continue
-		}
-		cpu, rate := map[string][]float64{}, map[string][]float64{}
-		for round := range rounds {
+	all := make(map[string][]figures)
+	key := func(w workload, p peer) string { return w.String() + " " + p.name }
+	for round := range rounds {
+		for _, load := range workloads {
 			for _, p := range b.peers() {
-				if !clients.MatchString(p.name) {
+				if !only.MatchString(load.String()) || !clients.MatchString(p.name) || load.target > 0 && !p.paces {
 					continue
 				}
 				n := max(operations*load.scale/p.scale, load.threads*load.batch)
-				fmt.Fprintf(os.Stderr, "round %d of %d: %s, %d threads: %s, %d operations\n", round+1, rounds, load.name, load.threads, p.name, n)
-				c, r, err := b.measure(ctx, p, load, n)
+				if load.target > 0 {
+					n = operations * load.scale
+				}
+				f, err := b.measure(ctx, p, load, n)
 				if err != nil {
 					return err
 				}
-				cpu[p.name], rate[p.name] = append(cpu[p.name], c), append(rate[p.name], r)
+				fmt.Fprintf(os.Stderr, "round %d of %d: %v: %s: %.2f µs an operation, %.0f/s\n", round+1, rounds, load, p.name, f.cpu, f.rate)
+				all[key(load, p)] = append(all[key(load, p)], f)
 			}
 		}
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "workload\tthreads\ttarget\tclient\tµs CPU/op\toperations/s\t÷ go-ycsb\t÷ bare\tservice p50\tlag p50\tlag p99\t\n")
+	for _, load := range workloads {
+		cpuOf := make(map[string]float64)
 		for _, p := range b.peers() {
-			if len(cpu[p.name]) == 0 {
+			runs := all[key(load, p)]
+			if len(runs) == 0 {
 				continue
 			}
-			c := median(cpu[p.name])
-			fmt.Fprintf(w, "%s\t%d\t%s\t%.2f\t%.0f\t%s\t%s\t\n", load.name, load.threads, p.name,
-				c*1e6, median(rate[p.name]), ratio(c, cpu["go-ycsb"]), ratio(c, cpu["bare rawkv"]))
-		}
-		if err := w.Flush(); err != nil {
-			return err
+			m := medians(runs)
+			cpuOf[p.name] = m.cpu
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.2f\t%.0f\t%s\t%s\t%s\t%s\t%s\t\n", load.name, load.threads, known(float64(load.target), ""), p.name,
+				m.cpu, m.rate, ratio(m.cpu, cpuOf["go-ycsb"]), ratio(m.cpu, cpuOf["bare rawkv"]),
+				known(m.service, " µs"), known(m.lag50, " µs"), known(m.lag99, " µs"))
 		}
 	}
-	return nil
+	return w.Flush()
 }
 
-func ratio(c float64, others []float64) string {
-	if len(others) == 0 {
+// known writes a figure, or that there is none.
+func known(v float64, unit string) string {
+	if v == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.3f", c/median(others))
+	return fmt.Sprintf("%.0f%s", v, unit)
+}
+
+func ratio(c, other float64) string {
+	if other == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", c/other)
 }
 
 func median(x []float64) float64 {
@@ -160,31 +212,31 @@ func median(x []float64) float64 {
 
 func (b *bench) peers() []peer {
 	kvbench := func(driver string, scale int) peer {
-		return peer{"kvbench " + driver, scale, func(w workload, n int) []string {
+		return peer{name: "kvbench " + driver, scale: scale, paces: true, read: kvbenchSays, args: func(w workload, n int) []string {
 			other := map[string]string{"read": "update", "update": "read"}[w.kind]
 			return []string{b.kvbench, "run", "--local", "1", "-w", b.workloadFile, "--pd", b.pd, "--driver", driver, "--out", b.dir,
 				"--threads", strconv.Itoa(w.threads), "--batch", strconv.Itoa(w.batch), "--operations", strconv.Itoa(n),
-				"-p", w.kind + "proportion=1", "-p", other + "proportion=0", "--json", "--quiet"}
-		}, kvbenchRate}
+				"--target", strconv.Itoa(w.target), "-p", w.kind + "proportion=1", "-p", other + "proportion=0", "--json", "--quiet"}
+		}}
 	}
 	return []peer{
-		{"go-ycsb", 4, func(w workload, n int) []string {
+		{name: "go-ycsb", scale: 4, read: durationAfter(`Run finished, takes (\S+)`), args: func(w workload, n int) []string {
 			other := map[string]string{"read": "update", "update": "read"}[w.kind]
 			return []string{b.goycsb, "run", "tikv", "-P", b.workloadFile, "-p", "tikv.pd=" + b.pd, "-p", "tikv.type=raw",
 				"-p", "threadcount=" + strconv.Itoa(w.threads), "-p", "batch.size=" + strconv.Itoa(w.batch), "-p", "operationcount=" + strconv.Itoa(n),
 				"-p", w.kind + "proportion=1", "-p", other + "proportion=0", "-p", "debug.pprof=127.0.0.1:0"}
-		}, durationAfter(`Run finished, takes (\S+)`)},
-		{"bare rawkv", 2, func(w workload, n int) []string {
+		}},
+		{name: "bare rawkv", scale: 2, read: durationAfter(`operations in ([^ ,]+),`), args: func(w workload, n int) []string {
 			return []string{b.bare, "-pd", b.pd, "-kind", w.kind, "-threads", strconv.Itoa(w.threads), "-batch", strconv.Itoa(w.batch),
 				"-records", strconv.Itoa(records), "-operations", strconv.Itoa(n)}
-		}, durationAfter(`operations in ([^ ,]+),`)},
+		}},
 		kvbench("rawkv", 2),
 		kvbench("stream", 1),
 	}
 }
 
-// measure runs a client once. It returns CPU seconds an operation and operations a second.
-func (b *bench) measure(ctx context.Context, p peer, w workload, operations int) (cpu, rate float64, err error) {
+// measure runs a client once.
+func (b *bench) measure(ctx context.Context, p peer, w workload, operations int) (figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	args := p.args(w, operations)
@@ -192,49 +244,66 @@ func (b *bench) measure(ctx context.Context, p peer, w workload, operations int)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return 0, 0, fmt.Errorf("%s: %w\n%s%s", strings.Join(args, " "), err, stdout.Bytes(), stderr.Bytes())
+		return figures{}, fmt.Errorf("%s: %w\n%s%s", strings.Join(args, " "), err, stdout.Bytes(), stderr.Bytes())
 	}
-	rate, err = p.rate(stdout.Bytes(), operations)
+	f, err := p.read(stdout.Bytes(), operations)
 	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w\n%s", p.name, err, stdout.Bytes())
+		return f, fmt.Errorf("%s: %w\n%s", p.name, err, stdout.Bytes())
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return used.Seconds() / float64(operations), rate, nil
+	f.cpu = used.Seconds() * 1e6 / float64(operations)
+	return f, nil
 }
 
 // durationAfter reads how long a client says that its operations took.
-func durationAfter(pattern string) func([]byte, int) (float64, error) {
+func durationAfter(pattern string) func([]byte, int) (figures, error) {
 	re := regexp.MustCompile(pattern)
-	return func(out []byte, operations int) (float64, error) {
+	return func(out []byte, operations int) (figures, error) {
 		m := re.FindSubmatch(out)
 		if m == nil {
-			return 0, fmt.Errorf("its output has no %q", pattern)
+			return figures{}, fmt.Errorf("its output has no %q", pattern)
 		}
 		d, err := time.ParseDuration(string(m[1]))
-		return float64(operations) / d.Seconds(), err
+		return figures{rate: float64(operations) / d.Seconds()}, err
 	}
 }
 
-func kvbenchRate(out []byte, operations int) (float64, error) {
+// kvbenchSays reads kvbench's report.
+func kvbenchSays(out []byte, operations int) (f figures, err error) {
+	type latency struct {
+		P50 float64 `json:"p50"`
+		P99 float64 `json:"p99"`
+	}
 	var doc struct {
 		Runs []struct {
 			Rate  float64 `json:"ops_per_s"`
+			Lag   latency `json:"lag_us"`
 			Kinds []struct {
-				Kind       string `json:"kind"`
-				Outcome    string `json:"outcome"`
-				Operations int    `json:"operations"`
+				Kind       string  `json:"kind"`
+				Outcome    string  `json:"outcome"`
+				Operations int     `json:"operations"`
+				Service    latency `json:"service_us"`
 			} `json:"kinds"`
 		} `json:"runs"`
 	}
 	if err := json.Unmarshal(out, &doc); err != nil {
-		return 0, err
+		return f, err
 	}
-	for _, k := range doc.Runs[0].Kinds {
-		if k.Kind == "TOTAL" && k.Outcome == "ok" && k.Operations != operations {
-			return 0, fmt.Errorf("%d operations were ok, want all %d", k.Operations, operations)
+	if len(doc.Runs) != 1 {
+		return f, fmt.Errorf("its report is on %d runs", len(doc.Runs))
+	}
+	r := &doc.Runs[0]
+	f = figures{rate: r.Rate, lag50: r.Lag.P50, lag99: r.Lag.P99}
+	for _, k := range r.Kinds {
+		if k.Kind != "TOTAL" || k.Outcome != "ok" {
+			continue
 		}
+		if k.Operations != operations {
+			return f, fmt.Errorf("%d operations were ok, want all %d", k.Operations, operations)
+		}
+		f.service = k.Service.P50
 	}
-	return doc.Runs[0].Rate, nil
+	return f, nil
 }
 
 // playground starts a playground of three stores on free ports, as a process of its own.
