@@ -142,7 +142,12 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 	const target = 1000.
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := playground.Start(ctx, playground.Options{})
+	// The regions share the keys about evenly.
+	var splits [][]byte
+	for _, digit := range "23456789" {
+		splits = append(splits, fmt.Appendf(nil, "usertable:user%c", digit))
+	}
+	c, err := playground.Start(ctx, playground.Options{SplitKeys: splits})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,9 +159,10 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 	const before = time.Second
 	whole := before + time.Duration(len(groups))*(length+calm) + time.Second
 	args := []string{"--pd", c.PDAddr(), "--driver", driver, "--out", t.TempDir(), "-p", "recordcount=2000",
-		"-p", "fieldcount=1", "-p", "fieldlength=100", "-p", "dataintegrity=true", "--threads", "64"}
+		"-p", "keyhash=mix",
+		"-p", "readproportion=0.5", "-p", "updateproportion=0.5", "-p", "fieldcount=1", "-p", "fieldlength=100", "-p", "dataintegrity=true", "--threads", "64"}
 	do(t, append([]string{"load", "--verify"}, args...)...)
-	run := start(t, append([]string{"run", "-w", "mixed", "--verify-writes", "--target", fmt.Sprint(target),
+	run := start(t, append([]string{"run", "--verify-writes", "--target", fmt.Sprint(target),
 		"--duration", whole.String(), "-p", "tikv.timeout=3s", "--json"}, args...)...)
 	run.until("measuring ")
 
@@ -199,7 +205,7 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 	if r.CutOff > 0 {
 		t.Errorf("%d operations were still in flight at the end", r.CutOff)
 	}
-	if r.Traffic == nil || r.Traffic.CommandsPS == 0 {
+	if r.Traffic == nil || len(r.Traffic.Stores) != 3 {
 		t.Errorf("traffic: %+v", r.Traffic)
 	} else {
 		t.Logf("%s; %s; %d breaks", sharing(r.Traffic), detours(r.Traffic), r.Traffic.Breaks)
