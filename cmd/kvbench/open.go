@@ -41,6 +41,7 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 			}
 			return described{d}, nil
 		case spec.Stream:
+			cfg.GrpcConnectionCount = 1 // client-go has the detours alone; each connection more costs 64 KB and goroutines, for each store
 			d, err := stream.Open(ctx, cfg, stream.Config{
 				MaxBatch: s.StreamOpts.MaxBatch, Linger: s.StreamOpts.Linger, Streams: s.StreamOpts.Streams, Timeout: t.Timeout,
 			})
