@@ -224,7 +224,7 @@ func TestVerdict(t *testing.T) {
 		{"target met by a busy client", &fixture{window: 5 * s, target: 1000, cpu: 0.95}, exitcode.Valid, ByTarget, []string{"include waiting in the client"}},
 		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, exitcode.Valid, ByClient, []string{"95 %", "--driver stream"}},
 		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3, machine: 0.99}, exitcode.Valid, ByClient, []string{"the machine of w0 was 99 % busy"}},
-		{"client without cores", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.5, cpuWait: 0.4, machine: 0.6}, exitcode.Valid, ByClient, []string{"waited another 40 %", "60 % busy"}},
+		{"client without cores", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.5, cpuWait: 0.4, machine: 0.6}, exitcode.Valid, ByClient, []string{"wanted another 40 %", "60 % busy"}},
 		{"a busy machine that does not hold it up", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.1, cpuWait: 0.1, machine: 0.99}, exitcode.Valid, ByServer, []string{"more threads"}},
 		{"poisson", &fixture{window: 5 * s, target: 100, achieved: 94, change: func(r *results.Run) { r.Spec["arrival"] = "poisson" }}, exitcode.Valid, ByTarget, nil},
 		{"not poisson", &fixture{window: 5 * s, target: 100, achieved: 94}, exitcode.Target, ByClient, nil},

@@ -238,7 +238,7 @@ func foundLimit(p *Report, r *Run) Limit {
 // strained says which worker lacked processors; "" if none did.
 func strained(p *Report) string {
 	if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
-		return fmt.Sprintf("%s used %s of its %d cores", w.Name, percent(w.CPUShare), w.Cores)
+		return fmt.Sprintf("%s used %s of its %d %s", w.Name, percent(w.CPUShare), w.Cores, plural(int64(w.Cores), "core", "cores"))
 	}
 	for i := range p.Workers {
 		w := &p.Workers[i]
@@ -248,8 +248,8 @@ func strained(p *Report) string {
 			waited := w.CPUWaitS / capacity
 			inFlight := p.InFlight / float64(len(p.Workers)) * p.WindowS
 			if waited >= waitShare && (w.CPUShare+waited >= busyShare || w.CPUWaitS >= waitedShare*inFlight) {
-				return fmt.Sprintf("%s used %s of its %d cores, and its threads waited another %s of their time for a core (its machine was %s busy)",
-					w.Name, percent(w.CPUShare), w.Cores, percent(waited), percent(w.MachineShare))
+				return fmt.Sprintf("%s used %s of its %d %s, and its threads wanted another %s that they did not get (its machine was %s busy)",
+					w.Name, percent(w.CPUShare), w.Cores, plural(int64(w.Cores), "core", "cores"), percent(waited), percent(w.MachineShare))
 			}
 		case w.MachineShare >= machineShare:
 			return fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores", w.Name, percent(w.MachineShare), percent(w.CPUShare), w.Cores)

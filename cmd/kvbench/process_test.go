@@ -47,8 +47,14 @@ func (w writer) Write(b []byte) (int, error) {
 
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startIn(t, nil, args...)
+}
+
+// startIn starts a kvbench with more in its environment.
+func startIn(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), asKvbench+"=1")
+	p.cmd.Env = append(append(os.Environ(), asKvbench+"=1"), env...)
 	p.cmd.Stdout, p.cmd.Stderr = writer{p, &p.stdout}, writer{p, &p.stderr}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
