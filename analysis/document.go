@@ -132,30 +132,33 @@ type ErrorRow struct {
 
 // WorkerRow is one worker's part.
 type WorkerRow struct {
-	Name          string        `json:"name"`
-	State         results.State `json:"state"`
-	Operations    int64         `json:"operations"`
-	OpsPerS       float64       `json:"ops_per_s"`
-	Errors        int64         `json:"errors"`
-	ServiceUS     *Latency      `json:"service_us,omitempty"`
-	ResponseUS    *Latency      `json:"response_us,omitempty"`
-	LagUS         *Latency      `json:"lag_us,omitempty"`
-	LaneDelayUS   *Latency      `json:"lane_delay_us,omitempty"`
-	Skipped       int64         `json:"skipped_slots"`
-	CPUS          float64       `json:"cpu_s"`
-	CPUShare      float64       `json:"cpu_share"` // of its cores, over the window
-	CPUShareMax   float64       `json:"cpu_share_max"`
-	CPUWaitS      float64       `json:"cpu_wait_s"`    // its threads were ready to run and had no core
-	MachineShare  float64       `json:"machine_share"` // of its machine's processors, in use by anyone
-	Cores         int           `json:"cores"`
-	GCPauseS      float64       `json:"gc_pause_s"`
-	SchedP99US    int64         `json:"sched_p99_us"` // of its worst second
-	RSSBytes      int64         `json:"rss_bytes"`
-	ClockOffsetUS float64       `json:"clock_offset_us"`
-	ClockErrorUS  float64       `json:"clock_error_us"`
-	StartSkewUS   float64       `json:"start_skew_us"`
-	EndS          float64       `json:"end_s"`
-	Reason        string        `json:"reason,omitempty"`
+	Name          string            `json:"name"`
+	State         results.State     `json:"state"`
+	Operations    int64             `json:"operations"`
+	OpsPerS       float64           `json:"ops_per_s"`
+	Errors        int64             `json:"errors"`
+	ServiceUS     *Latency          `json:"service_us,omitempty"`
+	ResponseUS    *Latency          `json:"response_us,omitempty"`
+	LagUS         *Latency          `json:"lag_us,omitempty"`
+	LaneDelayUS   *Latency          `json:"lane_delay_us,omitempty"`
+	Skipped       int64             `json:"skipped_slots"`
+	CPUS          float64           `json:"cpu_s"`
+	CPUShare      float64           `json:"cpu_share"` // of its cores, over the window
+	CPUShareMax   float64           `json:"cpu_share_max"`
+	CPUWaitS      float64           `json:"cpu_wait_s"`    // its threads were ready to run and had no core
+	MachineShare  float64           `json:"machine_share"` // of its machine's processors, in use by anyone
+	Cores         int               `json:"cores"`
+	Driver        string            `json:"driver"`
+	Lanes         int               `json:"lanes"`
+	Tuning        map[string]string `json:"tuning"` // how its process was set up
+	GCPauseS      float64           `json:"gc_pause_s"`
+	SchedP99US    int64             `json:"sched_p99_us"` // of its worst second
+	RSSBytes      int64             `json:"rss_bytes"`
+	ClockOffsetUS float64           `json:"clock_offset_us"`
+	ClockErrorUS  float64           `json:"clock_error_us"`
+	StartSkewUS   float64           `json:"start_skew_us"`
+	EndS          float64           `json:"end_s"`
+	Reason        string            `json:"reason,omitempty"`
 }
 
 // Point is the fleet in one bin of the run's time, all kinds together.

@@ -141,7 +141,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	}
 	slices.SortFunc(all, func(a, b measure.Sample) int { return cmp.Compare(a.Seen, b.Seen) })
 
-	j, err := results.CreateJournal(dir, results.Worker{Name: filepath.Base(dir), Index: w, Workers: f.workers, Threads: f.threads, Driver: "rawkv", Start: start})
+	j, err := results.CreateJournal(dir, results.Worker{Name: filepath.Base(dir), Index: w, Workers: f.workers, Threads: f.threads, Driver: "rawkv", Lanes: 2, Tuning: map[string]string{"gc_percent": "400"}, Start: start})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,6 +125,9 @@ func (t *text) rates(r *Report) {
 		line += fmt.Sprintf(" · client CPU %s per operation", micros(r.CPUPerOpUS))
 	}
 	t.line("%s", line)
+	for _, c := range r.clients() {
+		t.line("client: %s", c)
+	}
 	t.traffic(r.Traffic)
 }
 
