@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kvbench/kvbench/internal/spec"
@@ -40,6 +41,29 @@ type Manifest struct {
 type Range struct {
 	Start int64 `json:"start"`
 	Count int64 `json:"count"`
+}
+
+// Records returns the records that are there, an empty range if none is known. It is
+// an error if they are several ranges: somebody must choose then.
+func (m *Manifest) Records() (Range, error) {
+	if m == nil {
+		return Range{}, nil
+	}
+	from, to := m.Loaded.Bounds()
+	if m.Loaded.Len() != to-from {
+		return Range{}, fmt.Errorf("recordcount is not set, and table %q holds the records %s: say which to use (-p recordcount=… -p insertstart=… -p insertcount=…)",
+			m.Shape["table"], describe(&m.Loaded))
+	}
+	return Range{from, to - from}, nil
+}
+
+// Properties are those that ask for the range.
+func (r Range) Properties() map[string]string {
+	return map[string]string{
+		"recordcount": strconv.FormatInt(r.Start+r.Count, 10),
+		"insertstart": strconv.FormatInt(r.Start, 10),
+		"insertcount": strconv.FormatInt(r.Count, 10),
+	}
 }
 
 // Lane is how far one lane of a load has come. Its batches are counted from the

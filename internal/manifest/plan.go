@@ -84,7 +84,7 @@ func ForLoad(s *spec.Spec, run string, m *Manifest, lanes []Lane) (*Plan, error)
 	if old := m.Pending; old != nil {
 		if old.Start != p.asked.Start || old.Count > p.asked.Count {
 			return nil, fmt.Errorf("table %q holds a load of the records %d to %d that is not complete: finish it first (%s), or begin anew with -p reload=true",
-				s.Key.Table, old.Start, old.Start+old.Count-1, old.properties())
+				s.Key.Table, old.Start, old.Start+old.Count-1, old.flags())
 		}
 		next.LoadID = m.LoadID
 		var err error
@@ -97,8 +97,8 @@ func ForLoad(s *spec.Spec, run string, m *Manifest, lanes []Lane) (*Plan, error)
 	return p, nil
 }
 
-// properties are those that ask for a range.
-func (r Range) properties() string {
+// flags are those that ask for a range.
+func (r Range) flags() string {
 	if r.Start == 0 {
 		return fmt.Sprintf("-p recordcount=%d", r.Count)
 	}
@@ -170,7 +170,7 @@ func ForRun(s *spec.Spec, m *Manifest) (warnings []string, err error) {
 				s.Key.Table, describe(&m.Loaded))
 		}
 		return nil, fmt.Errorf("table %q holds the records %s, and the run uses %d to %d: load the rest (kvbench load %s), or use fewer; -p manifest=none skips this check",
-			s.Key.Table, describe(&m.Loaded), first, end-1, Range{first, end - first}.properties())
+			s.Key.Table, describe(&m.Loaded), first, end-1, Range{first, end - first}.flags())
 	}
 	if s.Phase == spec.Verify && m.Loaded.Len() > s.InsertCount {
 		return nil, fmt.Errorf("table %q holds the records %s: verify all of them (-p recordcount=… -p insertstart=…), or the others would count as unexpected; -p manifest=none skips this check",

@@ -100,7 +100,7 @@ func (c *checker) operations() {
 	if s.IsDefault("threadcount") && s.Phase == Run {
 		s.warn("threadcount is not set: 1 call in flight per worker")
 	}
-	if s.IsDefault("recordcount") {
+	if s.IsDefault("recordcount") && !s.RecordsOpen() {
 		s.warn("recordcount is not set: %d records assumed", s.Records)
 	}
 }

@@ -146,6 +146,13 @@ func (s *Spec) IsDefault(name string) bool {
 	return !ok
 }
 
+// RecordsOpen reports whether nobody wrote which records a run or a verification is
+// to use. The Spec has the defaults then, and those that were loaded are meant, if
+// the store remembers them.
+func (s *Spec) RecordsOpen() bool {
+	return s.Phase != Load && s.IsDefault("recordcount") && s.IsDefault("insertstart") && s.IsDefault("insertcount")
+}
+
 func (s *Spec) warn(format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }

@@ -21,16 +21,23 @@ import (
 	"github.com/kvbench/kvbench/internal/results"
 )
 
-// archive is the directory of a worker's journals: <run-id>/<name>/, which
-// survives a restart of the worker.
+// archive is the directory of a worker's journals, which survives a restart of the
+// worker: <run-id>/<name>/ is a journal, and <run-id>/run.json what the coordinator
+// wrote of the run when it started it.
 type archive struct{ dir string }
 
-// create makes the folder of a run and returns the path that its journal is to have.
-func (a archive) create(id, name string) (string, error) {
-	if err := os.MkdirAll(filepath.Join(a.dir, id), 0o777); err != nil {
+// create makes the folder of a run, with the coordinator's record in it, if there is
+// one, and returns the path that its journal is to have.
+func (a archive) create(id, name string, record []byte) (string, error) {
+	dir := filepath.Join(a.dir, id)
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil && len(record) > 0 {
+		err = os.WriteFile(filepath.Join(dir, results.RunFile), record, 0o666)
+	}
+	if err != nil {
 		return "", fmt.Errorf("make the journal: %w", err)
 	}
-	return filepath.Join(a.dir, id, name), nil
+	return filepath.Join(dir, name), nil
 }
 
 func (a archive) has(id string) bool {
@@ -126,6 +133,19 @@ func (w *Worker) ListRuns(context.Context, *workerpb.ListRunsRequest) (*workerpb
 		k.Active = k.GetRunId() == active
 	}
 	return &workerpb.ListRunsResponse{Runs: runs}, nil
+}
+
+// Record implements [workerpb.WorkerServer].
+func (w *Worker) Record(_ context.Context, req *workerpb.RecordRequest) (*workerpb.RecordResponse, error) {
+	dir, _, err := w.journals.open(req.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	record, err := os.ReadFile(filepath.Join(filepath.Dir(dir), results.RunFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return &workerpb.RecordResponse{Record: record}, nil
 }
 
 // DeleteRun implements [workerpb.WorkerServer].

@@ -20,6 +20,7 @@ type assignment struct {
 	worker  int
 	workers int
 	lease   time.Duration // 0: detached
+	asking  bool          // it is only asked what is remembered of the table
 	spec    *spec.Spec
 	profile pace.Profile // of the fleet, in slots a second; zero if unpaced
 }
@@ -31,6 +32,7 @@ func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
 		worker:  int(req.GetWorker()),
 		workers: int(req.GetWorkers()),
 		lease:   time.Duration(req.GetLeaseNanos()),
+		asking:  req.GetRecallOnly(),
 	}
 	var errs []error
 	if err := results.CheckName(a.id); err != nil {

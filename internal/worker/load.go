@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/lane"
 	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -213,6 +214,15 @@ func (r *run) recall() error {
 		}
 	}
 	switch {
+	case r.asking:
+		loaded, err := m.Records()
+		if err != nil {
+			return refusal{err}
+		}
+		if loaded.Count > 0 {
+			r.loaded = &workerpb.Range{Start: loaded.Start, Count: loaded.Count}
+		}
+		return nil
 	case s.Phase == spec.Load:
 		return r.planLoad(keeper, m)
 	case s.Manifest == spec.None:

@@ -57,6 +57,7 @@ type run struct {
 	slices    [][]byte          // of the key space, for a verification
 	sweeps    []*workload.Sweep // of a verification, by lane
 	warnings  []string          // for the user
+	loaded    *workerpb.Range   // what is remembered, if that is asked; nil: nothing
 	begun     []atomic.Int64    // by lane: lateness of the first operation, in ns; notBegun before
 
 	mu      sync.Mutex
@@ -255,8 +256,9 @@ func arrivals(s *spec.Spec) pace.Arrivals {
 	return pace.Uniform
 }
 
-// start begins the load at a moment of the wall clock.
-func (r *run) start(at time.Time) error {
+// start begins the load at a moment of the wall clock, and keeps the coordinator's
+// record of the run beside the journal.
+func (r *run) start(at time.Time, record []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state != workerpb.State_STATE_PREPARED {
@@ -269,7 +271,7 @@ func (r *run) start(at time.Time) error {
 	}
 	r.zero = now.Add(lead) // with now's monotonic reading
 	r.clock.set(r.zero)
-	dir, err := r.journals.create(r.id, r.name)
+	dir, err := r.journals.create(r.id, r.name, record)
 	if err != nil {
 		return err
 	}

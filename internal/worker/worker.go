@@ -40,7 +40,7 @@ type Config struct {
 	Name string
 	// Version is kvbench's.
 	Version string
-	// Data is the directory of the journals. Two workers must not share one.
+	// Data is the directory of the journals. It is locked: two workers cannot share one.
 	Data string
 	// Keep is how many finished runs stay there; 0: 20.
 	Keep int
@@ -69,6 +69,7 @@ type Worker struct {
 	cfg      Config
 	instance string
 	journals archive
+	lock     *os.File // of the directory of the journals
 
 	mu     sync.Mutex
 	run    *run // the active or else the last one
@@ -99,11 +100,16 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.Lanes == 0 {
 		cfg.Lanes = runtime.GOMAXPROCS(0)
 	}
-	return &Worker{cfg: cfg, instance: rand.Text(), journals: archive{cfg.Data}}, nil
+	lock, err := lockDir(cfg.Data)
+	if err != nil {
+		return nil, fmt.Errorf("worker: directory of the journals: %w", err)
+	}
+	return &Worker{cfg: cfg, instance: rand.Text(), journals: archive{cfg.Data}, lock: lock}, nil
 }
 
 // Close ends the active run, if any, gives its calls in flight so long to
-// complete, and returns when its journal is complete.
+// complete, and returns when its journal is complete. It may be called again, to
+// give less.
 func (w *Worker) Close(grace time.Duration) {
 	w.mu.Lock()
 	w.closed = true
@@ -113,6 +119,7 @@ func (w *Worker) Close(grace time.Duration) {
 		r.stop(workerpb.End_END_SHUTDOWN, grace, nil)
 		<-r.done
 	}
+	w.lock.Close() // fails only when it has been closed
 }
 
 // Ready returns nil when the worker can take a run or has one, as a readiness
@@ -166,7 +173,7 @@ func (w *Worker) Prepare(ctx context.Context, req *workerpb.PrepareRequest) (*wo
 		return nil, status.Error(code, err.Error())
 	}
 	w.prune(a.id)
-	resp := &workerpb.PrepareResponse{Run: r.status(), Cluster: r.cluster, Warnings: r.warnings}
+	resp := &workerpb.PrepareResponse{Run: r.status(), Cluster: r.cluster, Warnings: r.warnings, Loaded: r.loaded}
 	if r.loading != nil {
 		resp.Present, resp.Complete = r.loading.plan.Present, r.loading.plan.Complete
 	}
@@ -197,7 +204,7 @@ func (w *Worker) Start(_ context.Context, req *workerpb.StartRequest) (*workerpb
 	if err != nil {
 		return nil, err
 	}
-	if err := r.start(time.Unix(0, req.GetAtUnixNanos())); err != nil {
+	if err := r.start(time.Unix(0, req.GetAtUnixNanos()), req.GetRecord()); err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return &workerpb.StartResponse{}, nil

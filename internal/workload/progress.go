@@ -108,6 +108,19 @@ func (d *Done) Next(n int64) int64 {
 	return n
 }
 
+// Bounds returns the smallest number in the set and the one after the largest; both
+// are 0 if it is empty.
+func (d *Done) Bounds() (from, to int64) {
+	to = d.upTo
+	if d.upTo == 0 && len(d.later) > 0 {
+		from = d.later[0].from
+	}
+	if n := len(d.later); n > 0 {
+		to = d.later[n-1].to
+	}
+	return from, to
+}
+
 // Len returns how many numbers are in the set.
 func (d *Done) Len() int64 {
 	n := d.upTo

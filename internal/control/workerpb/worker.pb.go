@@ -311,7 +311,9 @@ type PrepareRequest struct {
 	// After so long without a Status call that renews it, the run ends. 0: it is detached and never does.
 	LeaseNanos int64 `protobuf:"varint,5,opt,name=lease_nanos,json=leaseNanos,proto3" json:"lease_nanos,omitempty"`
 	// What the worker is called in this run's results. It is unique in the fleet.
-	Name          string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
+	// Only say what is remembered of the table; whether the run fits it is not checked.
+	RecallOnly    bool `protobuf:"varint,7,opt,name=recall_only,json=recallOnly,proto3" json:"recall_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -388,13 +390,22 @@ func (x *PrepareRequest) GetName() string {
 	return ""
 }
 
+func (x *PrepareRequest) GetRecallOnly() bool {
+	if x != nil {
+		return x.RecallOnly
+	}
+	return false
+}
+
 type PrepareResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Run           *RunStatus             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	Cluster       *Cluster               `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`    // absent if the driver cannot tell
-	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`  // what the user should know before the numbers
-	Present       int64                  `protobuf:"varint,4,opt,name=present,proto3" json:"present,omitempty"`   // of a load: how many of its records the store has already
-	Complete      bool                   `protobuf:"varint,5,opt,name=complete,proto3" json:"complete,omitempty"` // of a load: there is nothing left to do
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Run      *RunStatus             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Cluster  *Cluster               `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`    // absent if the driver cannot tell
+	Warnings []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`  // what the user should know before the numbers
+	Present  int64                  `protobuf:"varint,4,opt,name=present,proto3" json:"present,omitempty"`   // of a load: how many of its records the store has already
+	Complete bool                   `protobuf:"varint,5,opt,name=complete,proto3" json:"complete,omitempty"` // of a load: there is nothing left to do
+	// With recall_only: the records that were loaded; absent if nothing is remembered.
+	Loaded        *Range `protobuf:"bytes,6,opt,name=loaded,proto3" json:"loaded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -464,6 +475,66 @@ func (x *PrepareResponse) GetComplete() bool {
 	return false
 }
 
+func (x *PrepareResponse) GetLoaded() *Range {
+	if x != nil {
+		return x.Loaded
+	}
+	return nil
+}
+
+// Range is the records from start on.
+type Range struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         int64                  `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Range) Reset() {
+	*x = Range{}
+	mi := &file_workerpb_worker_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Range) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Range) ProtoMessage() {}
+
+func (x *Range) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Range.ProtoReflect.Descriptor instead.
+func (*Range) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Range) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Range) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // Cluster is what a database said of itself.
 type Cluster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -476,7 +547,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_workerpb_worker_proto_msgTypes[4]
+	mi := &file_workerpb_worker_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +559,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[4]
+	mi := &file_workerpb_worker_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +572,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{4}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Cluster) GetId() uint64 {
@@ -529,14 +600,16 @@ type StartRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// When the run's clock shows zero, on the worker's own wall clock.
-	AtUnixNanos   int64 `protobuf:"varint,2,opt,name=at_unix_nanos,json=atUnixNanos,proto3" json:"at_unix_nanos,omitempty"`
+	AtUnixNanos int64 `protobuf:"varint,2,opt,name=at_unix_nanos,json=atUnixNanos,proto3" json:"at_unix_nanos,omitempty"`
+	// The run's record, as the coordinator keeps it, for those who collect the run elsewhere.
+	Record        []byte `protobuf:"bytes,3,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[5]
+	mi := &file_workerpb_worker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +621,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[5]
+	mi := &file_workerpb_worker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +634,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{5}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StartRequest) GetRunId() string {
@@ -578,6 +651,13 @@ func (x *StartRequest) GetAtUnixNanos() int64 {
 	return 0
 }
 
+func (x *StartRequest) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 type StartResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -586,7 +666,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[6]
+	mi := &file_workerpb_worker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +678,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[6]
+	mi := &file_workerpb_worker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +691,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{6}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{7}
 }
 
 type StatusRequest struct {
@@ -626,7 +706,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[7]
+	mi := &file_workerpb_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +718,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[7]
+	mi := &file_workerpb_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +731,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{7}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StatusRequest) GetRunId() string {
@@ -688,7 +768,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[8]
+	mi := &file_workerpb_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +780,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[8]
+	mi := &file_workerpb_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +793,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{8}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StatusResponse) GetRun() *RunStatus {
@@ -764,7 +844,7 @@ type RunStatus struct {
 
 func (x *RunStatus) Reset() {
 	*x = RunStatus{}
-	mi := &file_workerpb_worker_proto_msgTypes[9]
+	mi := &file_workerpb_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +856,7 @@ func (x *RunStatus) String() string {
 func (*RunStatus) ProtoMessage() {}
 
 func (x *RunStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[9]
+	mi := &file_workerpb_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +869,7 @@ func (x *RunStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStatus.ProtoReflect.Descriptor instead.
 func (*RunStatus) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{9}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RunStatus) GetRunId() string {
@@ -886,7 +966,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_workerpb_worker_proto_msgTypes[10]
+	mi := &file_workerpb_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +978,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[10]
+	mi := &file_workerpb_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +991,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{10}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Totals) GetStarted() int64 {
@@ -988,7 +1068,7 @@ type Interval struct {
 
 func (x *Interval) Reset() {
 	*x = Interval{}
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1080,7 @@ func (x *Interval) String() string {
 func (*Interval) ProtoMessage() {}
 
 func (x *Interval) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1093,7 @@ func (x *Interval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interval.ProtoReflect.Descriptor instead.
 func (*Interval) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Interval) GetFromNanos() int64 {
@@ -1083,7 +1163,7 @@ type Histogram struct {
 
 func (x *Histogram) Reset() {
 	*x = Histogram{}
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1175,7 @@ func (x *Histogram) String() string {
 func (*Histogram) ProtoMessage() {}
 
 func (x *Histogram) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1188,7 @@ func (x *Histogram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Histogram.ProtoReflect.Descriptor instead.
 func (*Histogram) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Histogram) GetMicros() []uint32 {
@@ -1136,7 +1216,7 @@ type SetTargetRequest struct {
 
 func (x *SetTargetRequest) Reset() {
 	*x = SetTargetRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1228,7 @@ func (x *SetTargetRequest) String() string {
 func (*SetTargetRequest) ProtoMessage() {}
 
 func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1241,7 @@ func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetTargetRequest) GetRunId() string {
@@ -1193,7 +1273,7 @@ type SetTargetResponse struct {
 
 func (x *SetTargetResponse) Reset() {
 	*x = SetTargetResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1285,7 @@ func (x *SetTargetResponse) String() string {
 func (*SetTargetResponse) ProtoMessage() {}
 
 func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1298,7 @@ func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
 }
 
 type StopRequest struct {
@@ -1231,7 +1311,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1323,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1336,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StopRequest) GetRunId() string {
@@ -1282,7 +1362,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1294,7 +1374,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1307,7 +1387,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StopResponse) GetRun() *RunStatus {
@@ -1326,7 +1406,7 @@ type ReadBackRequest struct {
 
 func (x *ReadBackRequest) Reset() {
 	*x = ReadBackRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1418,7 @@ func (x *ReadBackRequest) String() string {
 func (*ReadBackRequest) ProtoMessage() {}
 
 func (x *ReadBackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1431,7 @@ func (x *ReadBackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBackRequest.ProtoReflect.Descriptor instead.
 func (*ReadBackRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReadBackRequest) GetRunId() string {
@@ -1375,7 +1455,7 @@ type ReadBackResponse struct {
 
 func (x *ReadBackResponse) Reset() {
 	*x = ReadBackResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1467,7 @@ func (x *ReadBackResponse) String() string {
 func (*ReadBackResponse) ProtoMessage() {}
 
 func (x *ReadBackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1480,7 @@ func (x *ReadBackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBackResponse.ProtoReflect.Descriptor instead.
 func (*ReadBackResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReadBackResponse) GetKeys() int64 {
@@ -1460,7 +1540,7 @@ type Dispute struct {
 
 func (x *Dispute) Reset() {
 	*x = Dispute{}
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1552,7 @@ func (x *Dispute) String() string {
 func (*Dispute) ProtoMessage() {}
 
 func (x *Dispute) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1565,7 @@ func (x *Dispute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dispute.ProtoReflect.Descriptor instead.
 func (*Dispute) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Dispute) GetKey() []byte {
@@ -1540,7 +1620,7 @@ type AttestRequest struct {
 
 func (x *AttestRequest) Reset() {
 	*x = AttestRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1632,7 @@ func (x *AttestRequest) String() string {
 func (*AttestRequest) ProtoMessage() {}
 
 func (x *AttestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1645,7 @@ func (x *AttestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttestRequest.ProtoReflect.Descriptor instead.
 func (*AttestRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AttestRequest) GetRunId() string {
@@ -1591,7 +1671,7 @@ type AttestResponse struct {
 
 func (x *AttestResponse) Reset() {
 	*x = AttestResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1603,7 +1683,7 @@ func (x *AttestResponse) String() string {
 func (*AttestResponse) ProtoMessage() {}
 
 func (x *AttestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1616,7 +1696,7 @@ func (x *AttestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttestResponse.ProtoReflect.Descriptor instead.
 func (*AttestResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AttestResponse) GetAnswers() []*Attestation {
@@ -1637,7 +1717,7 @@ type Attestation struct {
 
 func (x *Attestation) Reset() {
 	*x = Attestation{}
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1729,7 @@ func (x *Attestation) String() string {
 func (*Attestation) ProtoMessage() {}
 
 func (x *Attestation) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1742,7 @@ func (x *Attestation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attestation.ProtoReflect.Descriptor instead.
 func (*Attestation) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Attestation) GetFollowed() bool {
@@ -1697,7 +1777,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1789,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1802,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CollectRequest) GetRunId() string {
@@ -1751,7 +1831,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[24]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1843,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[24]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1856,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{24}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CollectResponse) GetFile() string {
@@ -1800,6 +1880,94 @@ func (x *CollectResponse) GetData() []byte {
 	return nil
 }
 
+type RecordRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordRequest) Reset() {
+	*x = RecordRequest{}
+	mi := &file_workerpb_worker_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordRequest) ProtoMessage() {}
+
+func (x *RecordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
+func (*RecordRequest) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RecordRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+type RecordResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Record        []byte                 `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"` // as it came with Start; empty if none did
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordResponse) Reset() {
+	*x = RecordResponse{}
+	mi := &file_workerpb_worker_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordResponse) ProtoMessage() {}
+
+func (x *RecordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
+func (*RecordResponse) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RecordResponse) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 type ListRunsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1808,7 +1976,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[25]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1988,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[25]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +2001,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{25}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{28}
 }
 
 type ListRunsResponse struct {
@@ -1845,7 +2013,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[26]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +2025,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[26]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +2038,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{26}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListRunsResponse) GetRuns() []*KeptRun {
@@ -1894,7 +2062,7 @@ type KeptRun struct {
 
 func (x *KeptRun) Reset() {
 	*x = KeptRun{}
-	mi := &file_workerpb_worker_proto_msgTypes[27]
+	mi := &file_workerpb_worker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2074,7 @@ func (x *KeptRun) String() string {
 func (*KeptRun) ProtoMessage() {}
 
 func (x *KeptRun) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[27]
+	mi := &file_workerpb_worker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2087,7 @@ func (x *KeptRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
 func (*KeptRun) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{27}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *KeptRun) GetRunId() string {
@@ -1966,7 +2134,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[28]
+	mi := &file_workerpb_worker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2146,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[28]
+	mi := &file_workerpb_worker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2159,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{28}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -2009,7 +2177,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[29]
+	mi := &file_workerpb_worker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2189,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[29]
+	mi := &file_workerpb_worker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2202,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{29}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{32}
 }
 
 var File_workerpb_worker_proto protoreflect.FileDescriptor
@@ -2056,7 +2224,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x05lanes\x18\b \x01(\x05R\x05lanes\x12$\n" +
 	"\x0enow_unix_nanos\x18\t \x01(\x03R\fnowUnixNanos\x12'\n" +
 	"\x03run\x18\n" +
-	" \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"\x99\x02\n" +
+	" \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"\xba\x02\n" +
 	"\x0ePrepareRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12J\n" +
 	"\n" +
@@ -2066,26 +2234,33 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\aworkers\x18\x04 \x01(\x05R\aworkers\x12\x1f\n" +
 	"\vlease_nanos\x18\x05 \x01(\x03R\n" +
 	"leaseNanos\x12\x12\n" +
-	"\x04name\x18\x06 \x01(\tR\x04name\x1a=\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12\x1f\n" +
+	"\vrecall_only\x18\a \x01(\bR\n" +
+	"recallOnly\x1a=\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe6\x01\n" +
 	"\x0fPrepareResponse\x12'\n" +
 	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\x12-\n" +
 	"\acluster\x18\x02 \x01(\v2\x13.kvbench.v1.ClusterR\acluster\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x18\n" +
 	"\apresent\x18\x04 \x01(\x03R\apresent\x12\x1a\n" +
-	"\bcomplete\x18\x05 \x01(\bR\bcomplete\"\xa9\x01\n" +
+	"\bcomplete\x18\x05 \x01(\bR\bcomplete\x12)\n" +
+	"\x06loaded\x18\x06 \x01(\v2\x11.kvbench.v1.RangeR\x06loaded\"3\n" +
+	"\x05Range\x12\x14\n" +
+	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\xa9\x01\n" +
 	"\aCluster\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06stores\x18\x02 \x03(\tR\x06stores\x12:\n" +
 	"\adetails\x18\x03 \x03(\v2 .kvbench.v1.Cluster.DetailsEntryR\adetails\x1a:\n" +
 	"\fDetailsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"I\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
 	"\fStartRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
-	"\rat_unix_nanos\x18\x02 \x01(\x03R\vatUnixNanos\"\x0f\n" +
+	"\rat_unix_nanos\x18\x02 \x01(\x03R\vatUnixNanos\x12\x16\n" +
+	"\x06record\x18\x03 \x01(\fR\x06record\"\x0f\n" +
 	"\rStartResponse\"h\n" +
 	"\rStatusRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
@@ -2179,7 +2354,11 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x0fCollectResponse\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\x11\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"&\n" +
+	"\rRecordRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"(\n" +
+	"\x0eRecordResponse\x12\x16\n" +
+	"\x06record\x18\x01 \x01(\fR\x06record\"\x11\n" +
 	"\x0fListRunsRequest\";\n" +
 	"\x10ListRunsResponse\x12'\n" +
 	"\x04runs\x18\x01 \x03(\v2\x13.kvbench.v1.KeptRunR\x04runs\"\x92\x01\n" +
@@ -2207,7 +2386,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x11END_LEASE_EXPIRED\x10\x03\x12\x10\n" +
 	"\fEND_SHUTDOWN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"END_FAILED\x10\x052\xed\x05\n" +
+	"END_FAILED\x10\x052\xae\x06\n" +
 	"\x06Worker\x12<\n" +
 	"\x05Hello\x12\x18.kvbench.v1.HelloRequest\x1a\x19.kvbench.v1.HelloResponse\x12B\n" +
 	"\aPrepare\x12\x1a.kvbench.v1.PrepareRequest\x1a\x1b.kvbench.v1.PrepareResponse\x12<\n" +
@@ -2217,7 +2396,8 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x04Stop\x12\x17.kvbench.v1.StopRequest\x1a\x18.kvbench.v1.StopResponse\x12E\n" +
 	"\bReadBack\x12\x1b.kvbench.v1.ReadBackRequest\x1a\x1c.kvbench.v1.ReadBackResponse\x12?\n" +
 	"\x06Attest\x12\x19.kvbench.v1.AttestRequest\x1a\x1a.kvbench.v1.AttestResponse\x12D\n" +
-	"\aCollect\x12\x1a.kvbench.v1.CollectRequest\x1a\x1b.kvbench.v1.CollectResponse0\x01\x12E\n" +
+	"\aCollect\x12\x1a.kvbench.v1.CollectRequest\x1a\x1b.kvbench.v1.CollectResponse0\x01\x12?\n" +
+	"\x06Record\x12\x19.kvbench.v1.RecordRequest\x1a\x1a.kvbench.v1.RecordResponse\x12E\n" +
 	"\bListRuns\x12\x1b.kvbench.v1.ListRunsRequest\x1a\x1c.kvbench.v1.ListRunsResponse\x12H\n" +
 	"\tDeleteRun\x12\x1c.kvbench.v1.DeleteRunRequest\x1a\x1d.kvbench.v1.DeleteRunResponseB6Z4github.com/kvbench/kvbench/internal/control/workerpbb\x06proto3"
 
@@ -2234,7 +2414,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -2242,83 +2422,89 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*HelloResponse)(nil),     // 3: kvbench.v1.HelloResponse
 	(*PrepareRequest)(nil),    // 4: kvbench.v1.PrepareRequest
 	(*PrepareResponse)(nil),   // 5: kvbench.v1.PrepareResponse
-	(*Cluster)(nil),           // 6: kvbench.v1.Cluster
-	(*StartRequest)(nil),      // 7: kvbench.v1.StartRequest
-	(*StartResponse)(nil),     // 8: kvbench.v1.StartResponse
-	(*StatusRequest)(nil),     // 9: kvbench.v1.StatusRequest
-	(*StatusResponse)(nil),    // 10: kvbench.v1.StatusResponse
-	(*RunStatus)(nil),         // 11: kvbench.v1.RunStatus
-	(*Totals)(nil),            // 12: kvbench.v1.Totals
-	(*Interval)(nil),          // 13: kvbench.v1.Interval
-	(*Histogram)(nil),         // 14: kvbench.v1.Histogram
-	(*SetTargetRequest)(nil),  // 15: kvbench.v1.SetTargetRequest
-	(*SetTargetResponse)(nil), // 16: kvbench.v1.SetTargetResponse
-	(*StopRequest)(nil),       // 17: kvbench.v1.StopRequest
-	(*StopResponse)(nil),      // 18: kvbench.v1.StopResponse
-	(*ReadBackRequest)(nil),   // 19: kvbench.v1.ReadBackRequest
-	(*ReadBackResponse)(nil),  // 20: kvbench.v1.ReadBackResponse
-	(*Dispute)(nil),           // 21: kvbench.v1.Dispute
-	(*AttestRequest)(nil),     // 22: kvbench.v1.AttestRequest
-	(*AttestResponse)(nil),    // 23: kvbench.v1.AttestResponse
-	(*Attestation)(nil),       // 24: kvbench.v1.Attestation
-	(*CollectRequest)(nil),    // 25: kvbench.v1.CollectRequest
-	(*CollectResponse)(nil),   // 26: kvbench.v1.CollectResponse
-	(*ListRunsRequest)(nil),   // 27: kvbench.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),  // 28: kvbench.v1.ListRunsResponse
-	(*KeptRun)(nil),           // 29: kvbench.v1.KeptRun
-	(*DeleteRunRequest)(nil),  // 30: kvbench.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil), // 31: kvbench.v1.DeleteRunResponse
-	nil,                       // 32: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 33: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 34: kvbench.v1.CollectRequest.HaveEntry
+	(*Range)(nil),             // 6: kvbench.v1.Range
+	(*Cluster)(nil),           // 7: kvbench.v1.Cluster
+	(*StartRequest)(nil),      // 8: kvbench.v1.StartRequest
+	(*StartResponse)(nil),     // 9: kvbench.v1.StartResponse
+	(*StatusRequest)(nil),     // 10: kvbench.v1.StatusRequest
+	(*StatusResponse)(nil),    // 11: kvbench.v1.StatusResponse
+	(*RunStatus)(nil),         // 12: kvbench.v1.RunStatus
+	(*Totals)(nil),            // 13: kvbench.v1.Totals
+	(*Interval)(nil),          // 14: kvbench.v1.Interval
+	(*Histogram)(nil),         // 15: kvbench.v1.Histogram
+	(*SetTargetRequest)(nil),  // 16: kvbench.v1.SetTargetRequest
+	(*SetTargetResponse)(nil), // 17: kvbench.v1.SetTargetResponse
+	(*StopRequest)(nil),       // 18: kvbench.v1.StopRequest
+	(*StopResponse)(nil),      // 19: kvbench.v1.StopResponse
+	(*ReadBackRequest)(nil),   // 20: kvbench.v1.ReadBackRequest
+	(*ReadBackResponse)(nil),  // 21: kvbench.v1.ReadBackResponse
+	(*Dispute)(nil),           // 22: kvbench.v1.Dispute
+	(*AttestRequest)(nil),     // 23: kvbench.v1.AttestRequest
+	(*AttestResponse)(nil),    // 24: kvbench.v1.AttestResponse
+	(*Attestation)(nil),       // 25: kvbench.v1.Attestation
+	(*CollectRequest)(nil),    // 26: kvbench.v1.CollectRequest
+	(*CollectResponse)(nil),   // 27: kvbench.v1.CollectResponse
+	(*RecordRequest)(nil),     // 28: kvbench.v1.RecordRequest
+	(*RecordResponse)(nil),    // 29: kvbench.v1.RecordResponse
+	(*ListRunsRequest)(nil),   // 30: kvbench.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),  // 31: kvbench.v1.ListRunsResponse
+	(*KeptRun)(nil),           // 32: kvbench.v1.KeptRun
+	(*DeleteRunRequest)(nil),  // 33: kvbench.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil), // 34: kvbench.v1.DeleteRunResponse
+	nil,                       // 35: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 36: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 37: kvbench.v1.CollectRequest.HaveEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
-	11, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	32, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
-	11, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
-	6,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
-	33, // 4: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
-	11, // 5: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
-	13, // 6: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
-	12, // 7: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
-	0,  // 8: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
-	1,  // 9: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
-	12, // 10: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
-	14, // 11: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
-	14, // 12: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
-	11, // 13: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	21, // 14: kvbench.v1.ReadBackResponse.disputes:type_name -> kvbench.v1.Dispute
-	21, // 15: kvbench.v1.AttestRequest.disputes:type_name -> kvbench.v1.Dispute
-	24, // 16: kvbench.v1.AttestResponse.answers:type_name -> kvbench.v1.Attestation
-	34, // 17: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	29, // 18: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	2,  // 19: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 20: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	7,  // 21: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	9,  // 22: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	15, // 23: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	17, // 24: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	19, // 25: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	22, // 26: kvbench.v1.Worker.Attest:input_type -> kvbench.v1.AttestRequest
-	25, // 27: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	27, // 28: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	30, // 29: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
-	3,  // 30: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 31: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	8,  // 32: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	10, // 33: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	16, // 34: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	18, // 35: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	20, // 36: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	23, // 37: kvbench.v1.Worker.Attest:output_type -> kvbench.v1.AttestResponse
-	26, // 38: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	28, // 39: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	31, // 40: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
-	30, // [30:41] is the sub-list for method output_type
-	19, // [19:30] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	12, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
+	35, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	12, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
+	7,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
+	6,  // 4: kvbench.v1.PrepareResponse.loaded:type_name -> kvbench.v1.Range
+	36, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	12, // 6: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
+	14, // 7: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
+	13, // 8: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
+	0,  // 9: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
+	1,  // 10: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
+	13, // 11: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
+	15, // 12: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
+	15, // 13: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
+	12, // 14: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
+	22, // 15: kvbench.v1.ReadBackResponse.disputes:type_name -> kvbench.v1.Dispute
+	22, // 16: kvbench.v1.AttestRequest.disputes:type_name -> kvbench.v1.Dispute
+	25, // 17: kvbench.v1.AttestResponse.answers:type_name -> kvbench.v1.Attestation
+	37, // 18: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	32, // 19: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	2,  // 20: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 21: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	8,  // 22: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	10, // 23: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	16, // 24: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	18, // 25: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	20, // 26: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	23, // 27: kvbench.v1.Worker.Attest:input_type -> kvbench.v1.AttestRequest
+	26, // 28: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	28, // 29: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
+	30, // 30: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	33, // 31: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
+	3,  // 32: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 33: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	9,  // 34: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	11, // 35: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	17, // 36: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	19, // 37: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	21, // 38: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	24, // 39: kvbench.v1.Worker.Attest:output_type -> kvbench.v1.AttestResponse
+	27, // 40: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	29, // 41: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	31, // 42: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	34, // 43: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
+	32, // [32:44] is the sub-list for method output_type
+	20, // [20:32] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -2332,7 +2518,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   33,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

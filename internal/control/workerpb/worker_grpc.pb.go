@@ -33,6 +33,7 @@ const (
 	Worker_ReadBack_FullMethodName  = "/kvbench.v1.Worker/ReadBack"
 	Worker_Attest_FullMethodName    = "/kvbench.v1.Worker/Attest"
 	Worker_Collect_FullMethodName   = "/kvbench.v1.Worker/Collect"
+	Worker_Record_FullMethodName    = "/kvbench.v1.Worker/Record"
 	Worker_ListRuns_FullMethodName  = "/kvbench.v1.Worker/ListRuns"
 	Worker_DeleteRun_FullMethodName = "/kvbench.v1.Worker/DeleteRun"
 )
@@ -67,6 +68,8 @@ type WorkerClient interface {
 	Attest(ctx context.Context, in *AttestRequest, opts ...grpc.CallOption) (*AttestResponse, error)
 	// Collect streams what the run's journal holds beyond what the caller has.
 	Collect(ctx context.Context, in *CollectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CollectResponse], error)
+	// Record returns what the coordinator handed over of a run when it started it.
+	Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error)
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
 	// DeleteRun removes the journal of a run that is not active.
@@ -180,6 +183,16 @@ func (c *workerClient) Collect(ctx context.Context, in *CollectRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Worker_CollectClient = grpc.ServerStreamingClient[CollectResponse]
 
+func (c *workerClient) Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecordResponse)
+	err := c.cc.Invoke(ctx, Worker_Record_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workerClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListRunsResponse)
@@ -230,6 +243,8 @@ type WorkerServer interface {
 	Attest(context.Context, *AttestRequest) (*AttestResponse, error)
 	// Collect streams what the run's journal holds beyond what the caller has.
 	Collect(*CollectRequest, grpc.ServerStreamingServer[CollectResponse]) error
+	// Record returns what the coordinator handed over of a run when it started it.
+	Record(context.Context, *RecordRequest) (*RecordResponse, error)
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	// DeleteRun removes the journal of a run that is not active.
@@ -270,6 +285,9 @@ func (UnimplementedWorkerServer) Attest(context.Context, *AttestRequest) (*Attes
 }
 func (UnimplementedWorkerServer) Collect(*CollectRequest, grpc.ServerStreamingServer[CollectResponse]) error {
 	return status.Error(codes.Unimplemented, "method Collect not implemented")
+}
+func (UnimplementedWorkerServer) Record(context.Context, *RecordRequest) (*RecordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Record not implemented")
 }
 func (UnimplementedWorkerServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
@@ -453,6 +471,24 @@ func _Worker_Collect_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Worker_CollectServer = grpc.ServerStreamingServer[CollectResponse]
 
+func _Worker_Record_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServer).Record(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Worker_Record_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServer).Record(ctx, req.(*RecordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Worker_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListRunsRequest)
 	if err := dec(in); err != nil {
@@ -527,6 +563,10 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Attest",
 			Handler:    _Worker_Attest_Handler,
+		},
+		{
+			MethodName: "Record",
+			Handler:    _Worker_Record_Handler,
 		},
 		{
 			MethodName: "ListRuns",
