@@ -83,7 +83,7 @@ func OpenJournal(dir string, warn func(error)) (*JournalReader, error) {
 }
 
 func (r *JournalReader) read(secs, counts, hists, errs, traffic io.Reader) {
-	r.secs = newLines(secs, SecondsFile, parseSecond)
+	r.secs = newLines(secs, SecondsFile, new(secondParser).parse)
 	r.counts = newLines(counts, CountsFile, parseCount)
 	r.hists = newLines(hists, HistogramsFile, parseHistogram)
 	r.errs = newLines(errs, ErrorsFile, parseErrors)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +237,73 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
+// seconds.csv of other versions has other columns: those known are read, by name.
+func TestColumnsOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	dir, _ := journal(t, 3, false)
+	whole, _ := readAll(t, dir)
+	path := filepath.Join(dir, SecondsFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// change rewrites the fields of every line, the header's first.
+	change := func(do func(fields []string, header bool) []string) {
+		t.Helper()
+		var lines []string
+		for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			lines = append(lines, strings.Join(do(strings.Split(line, ","), i == 0), ","))
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name string
+		do   func(fields []string, header bool) []string
+		lost func(s *Second) // what cannot be read
+	}{
+		{"one fewer at the end", func(f []string, _ bool) []string { return f[:len(f)-1] }, func(s *Second) { s.Host.Runnable = 0 }},
+		{"one fewer within", func(f []string, _ bool) []string { return slices.Delete(f, 3, 4) }, func(s *Second) { s.Started = 0 }},
+		{"one more within", func(f []string, header bool) []string {
+			if header {
+				return slices.Insert(f, 2, "colour")
+			}
+			return slices.Insert(f, 2, "red")
+		}, func(*Second) {}},
+		{"another order", func(f []string, _ bool) []string { slices.Reverse(f); return f }, func(*Second) {}},
+	}
+	for _, tt := range tests {
+		change(tt.do)
+		ivs, warnings := readAll(t, dir)
+		if len(ivs) != len(whole) || len(warnings) > 0 {
+			t.Errorf("%s: %d intervals, want %d; warnings %v", tt.name, len(ivs), len(whole), warnings)
+			continue
+		}
+		for i, iv := range ivs {
+			want := whole[i].Second
+			tt.lost(&want)
+			if iv.Second != want || iv.Window != whole[i].Window {
+				t.Errorf("%s: interval %d is\n%+v, want\n%+v", tt.name, i, iv.Second, want)
+			}
+		}
+	}
+	// A line without its end is no interval, and neither is any without the columns that say when.
+	change(func(f []string, header bool) []string {
+		if header {
+			return f
+		}
+		return f[:len(f)-1]
+	})
+	if ivs, warnings := readAll(t, dir); len(ivs) != 0 || !strings.Contains(errors.Join(warnings...).Error(), "columns, want") {
+		t.Errorf("short lines: %d intervals, %v", len(ivs), warnings)
+	}
+	change(func(f []string, _ bool) []string { return f[1:] })
+	if ivs, warnings := readAll(t, dir); len(ivs) != 0 || !strings.Contains(errors.Join(warnings...).Error(), "the header has no start_s") {
+		t.Errorf("no start_s: %d intervals, %v", len(ivs), warnings)
+	}
+}
+
 // Histograms of another range cannot be merged without loss.
 func TestForeignHistogram(t *testing.T) {
 	t.Parallel()
@@ -387,6 +455,7 @@ func FuzzJournal(f *testing.F) {
 		files[i] = text
 	}
 	f.Add(files[0], files[1], files[2], files[3], files[4])
+	f.Add([]byte("end_s,new,start_s\n1,x,0\nok\n"), files[1], files[2], files[3], files[4])
 	f.Add([]byte("0,1,"), []byte("0,1,READ.ok,1,1,1\n"), []byte("Tag=lag,0,1,1,HIST\n"), []byte("{}\n"), []byte(`{"end_s":1,"sizes":{"-1":2}}`+"\n"))
 	f.Fuzz(func(t *testing.T, secs, counts, hists, errs, traffic []byte) {
 		r := &JournalReader{warn: func(error) {}}

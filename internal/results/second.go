@@ -4,12 +4,17 @@ package results
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/measure"
@@ -161,18 +166,33 @@ func appendSecond(buf []byte, s *Second) []byte {
 	return append(buf, '\n')
 }
 
-// parseSecond reads a line of seconds.csv. Columns beyond those known are passed over.
-func parseSecond(line []byte) (s Second, err error) {
-	if len(line) == 0 || bytes.HasPrefix(line, []byte(secondColumns[0].name)) {
+// secondParser reads the lines of seconds.csv by the names in its header, so that it
+// reads what other versions have written: columns that it does not know are passed
+// over, and those that are not there are 0.
+type secondParser struct {
+	columns []*column // in the order of the header, nil: unknown; none before the header
+}
+
+func (p *secondParser) parse(line []byte) (s Second, err error) {
+	if len(line) == 0 {
 		return s, errNoRecord
 	}
-	for i, c := range secondColumns {
+	if line[0] >= 'a' && line[0] <= 'z' {
+		p.columns, err = parseHeader(line)
+		return s, cmp.Or(err, errNoRecord)
+	}
+	if p.columns == nil {
+		return s, errors.New("there is no header before it that says what its columns are")
+	}
+	for i, c := range p.columns {
 		field, rest, more := bytes.Cut(line, []byte(","))
-		if err := c.read(string(field), &s); err != nil {
-			return s, fmt.Errorf("column %s: %w", c.name, err)
+		if c != nil {
+			if err := c.read(string(field), &s); err != nil {
+				return s, fmt.Errorf("column %s: %w", c.name, err)
+			}
 		}
-		if !more && i < len(secondColumns)-1 {
-			return s, fmt.Errorf("%d columns, want %d", i+1, len(secondColumns))
+		if !more && i < len(p.columns)-1 {
+			return s, fmt.Errorf("%d columns, want %d", i+1, len(p.columns))
 		}
 		line = rest
 	}
@@ -180,6 +200,26 @@ func parseSecond(line []byte) (s Second, err error) {
 		return s, fmt.Errorf("it ends at %v, before it starts at %v", s.End, s.Start)
 	}
 	return s, nil
+}
+
+// parseHeader finds the columns that a header names. Those without which a line is
+// no interval must be there.
+func parseHeader(line []byte) ([]*column, error) {
+	var columns []*column
+	missing := map[string]bool{"start_s": true, "end_s": true}
+	for name := range strings.SplitSeq(string(line), ",") {
+		i := slices.IndexFunc(secondColumns, func(c column) bool { return c.name == name })
+		if i < 0 {
+			columns = append(columns, nil)
+			continue
+		}
+		columns = append(columns, &secondColumns[i])
+		delete(missing, name)
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("the header has no %s", strings.Join(slices.Sorted(maps.Keys(missing)), " and no "))
+	}
+	return columns, nil
 }
 
 // newSecond sums up an interval.
@@ -227,6 +267,6 @@ func Seconds(dir string) iter.Seq2[Second, error] {
 			return
 		}
 		defer f.Close()
-		newLines(f, SecondsFile, parseSecond).all(yield)
+		newLines(f, SecondsFile, new(secondParser).parse).all(yield)
 	}
 }
