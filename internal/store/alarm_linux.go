@@ -52,6 +52,7 @@ func (a *alarm) open() {
 	if err != nil {
 		panic(err) // the file was opened just now
 	}
+	listening := make(chan struct{})
 	a.done.Go(func() {
 		// The poller reports every expiry, whether the one before was read or not, so
 		// that nothing need be read. The read never succeeds: what is asked between two
@@ -60,11 +61,16 @@ func (a *alarm) open() {
 		_ = conn.Read(func(uintptr) bool {
 			if waited {
 				a.ring()
+			} else {
+				close(listening)
 			}
 			waited = true
 			return false
 		}) // until the file is closed
 	})
+	// A read forgets what the poller reported before it began: an expiry that
+	// came earlier would never be heard of.
+	<-listening
 }
 
 func (a *alarm) close() error {

@@ -69,6 +69,24 @@ func TestInboxWaitEndsInTime(t *testing.T) {
 	}
 }
 
+// The first wait of an inbox may be over before the alarm's goroutine has begun.
+func TestInboxFirstWait(t *testing.T) {
+	t.Parallel()
+	clk := clock.Since(time.Now())
+	for range 3000 {
+		b := NewInbox[int](clk)
+		stuck := time.AfterFunc(5*time.Second, func() {
+			t.Error("the alarm did not ring")
+			b.Wake()
+		})
+		b.Wait(clk.Now() + 5*time.Microsecond)
+		stuck.Stop()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestInboxWake(t *testing.T) {
 	t.Parallel()
 	b, clk := newTestInbox(t)

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,10 +167,14 @@ func bare(b *testing.B, program, pd string, threads int) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// gcPercent is for a process that has little memory in use and makes much garbage.
+const gcPercent = 400
+
 type opener func(ctx context.Context, pd string) (store.Driver, error)
 
 func unpaced(b *testing.B, pd string, open opener, threads int) {
 	const lanes = 2
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	d, err := open(b.Context(), pd)
 	if err != nil {
 		b.Fatal(err)
@@ -212,6 +217,7 @@ func unpaced(b *testing.B, pd string, open opener, threads int) {
 
 func paced(b *testing.B, pd string, open opener) {
 	const threads, rate = 64, 5000
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	d, err := open(b.Context(), pd)
 	if err != nil {
 		b.Fatal(err)
