@@ -514,7 +514,7 @@ func FuzzReceive(f *testing.F) {
 					ks = c.FoundKeys
 				}
 				for i, v := range c.Found {
-					if want := "p" + string(ks[i]) + "p" + string(ks[i]); v != nil && len(v) > 0 && string(v) != want && !bytes.Contains(garbage, v) {
+					if want := "p" + string(ks[i]) + "p" + string(ks[i]); len(v) > 0 && string(v) != want && !bytes.Contains(garbage, v) {
 						t.Fatalf("%q has %q, which nobody said", ks[i], v)
 					}
 				}
