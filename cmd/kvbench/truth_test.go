@@ -4,12 +4,15 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/spec"
 )
 
 // reportOf waits for the end of a run that prints JSON.
@@ -98,5 +101,30 @@ func TestLimitIsJudged(t *testing.T) {
 	check("target missed", missed, analysis.ByServer)
 	if missed.Verdict.Code != exitcode.Target {
 		t.Errorf("verdict %+v, want the target to be missed", missed.Verdict)
+	}
+}
+
+// TestLagAtHalfOfCapacity states how late a worker's operations start, and which rate they reach, over
+// the real driver, at half of what it can do. What is good on a quiet machine is in docs/performance.md;
+// here the bounds are such that only a broken schedule misses them.
+func TestLagAtHalfOfCapacity(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a quarter of a minute")
+	}
+	f := newFleet(t, 1)
+	most := reportOf(t, start(t, f.verb("run", "-w", "read", "--duration", "3s", "--json", "--quiet")...))
+	half := math.Round(most.OpsPerS / 2)
+	for _, arrival := range []string{spec.Uniform, spec.Poisson} {
+		p := reportOf(t, start(t, f.verb("run", "-w", "read", "--target", fmt.Sprint(half), "-p", "arrival="+arrival, "--duration", "4s", "--json", "--quiet")...))
+		t.Logf("%s: %.1f/s of %.1f/s (at most %.0f/s); lag p50 %d µs, p99 %d µs; limited by %s: %s",
+			arrival, p.OpsPerS, p.TargetOps, most.OpsPerS, p.LagUS.P50, p.LagUS.P99, p.Limit.By, p.Limit.Why)
+		due := half * p.WindowS
+		if got := float64(p.Operations + p.Skipped); math.Abs(got-due) > 2+5*math.Sqrt(due) {
+			t.Errorf("%s: %.0f slots, want %.0f", arrival, got, due)
+		}
+		starved := strings.Contains(p.Limit.Why, "include waiting in the client")
+		if p.LagUS.P50 > 20_000 && !starved {
+			t.Errorf("%s: half of the operations started more than %d µs late", arrival, p.LagUS.P50)
+		}
 	}
 }
