@@ -494,6 +494,36 @@ func BenchmarkJournalWrite(b *testing.B) {
 	}
 }
 
+// BenchmarkJournalRead reads a journal of so many seconds, histograms and all.
+func BenchmarkJournalRead(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "w")
+	j, err := CreateJournal(dir, Worker{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	iv := interval(b)
+	for range b.N {
+		if err := j.Write(iv, 0, measure.HostSample{}); err != nil {
+			b.Fatal(err)
+		}
+		iv.Start, iv.End = iv.End, iv.End+time.Second
+	}
+	if err := j.Close(""); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	r, err := OpenJournal(dir, func(err error) { b.Error(err) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	for range b.N {
+		if _, err := r.Next(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // interval is a second of a mixed, paced load of 5,000 operations.
 func interval(b *testing.B) *measure.Interval {
 	c := measure.NewCollector(measure.Config{Paced: true}, 1)
