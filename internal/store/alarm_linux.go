@@ -47,11 +47,14 @@ func (a *alarm) open() {
 		a.plan = time.AfterFunc(time.Hour, a.ring)
 		return
 	}
-	a.fd, a.file = fd, os.NewFile(uintptr(fd), "timerfd")
-	conn, err := a.file.SyscallConn()
-	if err != nil {
-		panic(err) // the file was opened just now
+	file := os.NewFile(uintptr(fd), "timerfd")
+	conn, err := file.SyscallConn()
+	if err != nil { // there is no reason why; but then there is no alarm like this
+		file.Close()
+		a.plan = time.AfterFunc(time.Hour, a.ring)
+		return
 	}
+	a.fd, a.file = fd, file
 	listening := make(chan struct{})
 	a.done.Go(func() {
 		// The poller reports every expiry, whether the one before was read or not, so

@@ -107,19 +107,22 @@ func (l *link) start(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock
 	wg.Go(func() { l.send(ctx, inbox) })
 }
 
-// connect opens one stream after the other.
+// connect opens one stream after the other: at once after one that has lived for a
+// while, else ever more seldom.
 func (l *link) connect(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock, inbox *store.Inbox[event]) {
 	defer conn.Close()
-	for pause := minPause; ctx.Err() == nil; {
-		if l.receive(ctx, conn, clk, inbox) {
-			pause = minPause
-		}
+	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		began := time.Now()
+		wasUp := l.receive(ctx, conn, clk, inbox)
 		inbox.Put(event{kind: linkDown, link: l})
+		if wasUp && time.Since(began) > minPause {
+			pause = minPause / 2
+			continue
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, maxPause)
 	}
 }
 
