@@ -3,8 +3,10 @@
 package coordinator
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/worker/workertest"
 )
 
@@ -126,6 +129,100 @@ func TestManifestInResults(t *testing.T) {
 	}
 	if warnings, err := run(map[string]string{"table": "other"}); err != nil || !slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "nothing is remembered") }) {
 		t.Errorf("a run on another table: %v, %v", warnings, err)
+	}
+}
+
+// TestLoadedRecordsAreUsed: a run whose user does not say which records uses those
+// that were loaded.
+func TestLoadedRecordsAreUsed(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []string{"store", "results"} {
+		db := &workertest.Memory{}
+		f, _ := trio(t, db)
+		out := t.TempDir()
+		var warnings []string
+		job := func(p map[string]string) Job {
+			source := spec.Source{Pairs: []spec.Pair{{Key: "manifest", Value: kept}, {Key: "threadcount", Value: "4"}, {Key: "readproportion", Value: "1"}, {Key: "updateproportion", Value: "0"}}}
+			for key, value := range p {
+				source.Pairs = append(source.Pairs, spec.Pair{Key: key, Value: value})
+			}
+			s, err := spec.Parse(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			warnings = nil
+			return Job{Spec: s, Out: out, Warn: func(w string) { warnings = append(warnings, w) }}
+		}
+		load := func(p map[string]string) {
+			p["dotransactions"] = "false"
+			if _, err := f.Run(t.Context(), job(p)); err != nil {
+				t.Fatalf("%s: load of %v: %v", kept, p, err)
+			}
+		}
+		load(map[string]string{"recordcount": "3000"})
+		load(map[string]string{"recordcount": "700", "insertstart": "200", "table": "later"})
+		load(map[string]string{"recordcount": "100", "table": "parts"})
+		load(map[string]string{"recordcount": "900", "insertstart": "800", "table": "parts"})
+
+		tests := []struct {
+			name                        string
+			properties                  map[string]string
+			warning                     string // "": none of the records
+			records, start, countLoaded string
+			err                         string
+		}{
+			{"all", nil, "recordcount is not set: the 3000 records that were loaded are used", "3000", "0", "3000", ""},
+			{"from some record on", map[string]string{"table": "later"}, "recordcount is not set: the 500 records that were loaded are used", "700", "200", "500", ""},
+			{"said", map[string]string{"recordcount": "10"}, "", "10", "0", "10", ""},
+			{"said in part", map[string]string{"insertcount": "7"}, "", "1000", "0", "7", ""},
+			{"of other rows", map[string]string{"fieldcount": "3"}, "3000 records", "", "", "", "fieldcount"},
+			{"in parts", map[string]string{"table": "parts"}, "", "", "", "", `table "parts" holds the records 0-99, 800-899: say which`},
+			{"not remembered", map[string]string{"table": "other"}, "recordcount is not set: 1000 records assumed", "1000", "0", "1000", ""},
+			{"not asked for", map[string]string{"manifest": "none"}, "recordcount is not set: 1000 records assumed", "1000", "0", "1000", ""},
+		}
+		for _, tt := range tests {
+			p := map[string]string{"operationcount": "300"}
+			maps.Copy(p, tt.properties)
+			s, err := f.Run(t.Context(), job(p))
+			said := slices.IndexFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "recordcount is not set") })
+			if (said >= 0) != (tt.warning != "") || said >= 0 && !strings.Contains(warnings[said], tt.warning) {
+				t.Errorf("%s, %s: warnings %q, want %q", kept, tt.name, warnings, tt.warning)
+			}
+			if tt.err != "" {
+				if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%s, %s: %v, want %q", kept, tt.name, err, tt.err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s, %s: %v", kept, tt.name, err)
+				continue
+			}
+			run, err := results.ReadRun(s.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if run.Spec["recordcount"] != tt.records || run.Spec["insertstart"] != tt.start || run.Spec["insertcount"] != tt.countLoaded || strconv.FormatInt(run.Plan.Records, 10) != tt.records {
+				t.Errorf("%s, %s: recordcount %s, insertstart %s, insertcount %s; plan %+v", kept, tt.name, run.Spec["recordcount"], run.Spec["insertstart"], run.Spec["insertcount"], run.Plan)
+			}
+			if tt.warning != "" && !slices.Contains(run.Warnings, tt.warning) {
+				t.Errorf("%s, %s: run.json warns of %q", kept, tt.name, run.Warnings)
+			}
+			if tt.name == "all" {
+				for _, m := range run.Fleet {
+					for iv := range intervals(t, s.Dir, m.Name) {
+						if iv.Missing > 0 {
+							t.Errorf("%s: %d reads missed", kept, iv.Missing)
+						}
+					}
+				}
+			}
+		}
+		all, err := f.Verify(t.Context(), job(map[string]string{"verify": "scan", "table": "later"}))
+		if err != nil || len(all) != 1 || all[0].Run.Verification.Checked != 500 {
+			t.Errorf("%s: verification: %d passes, %v", kept, len(all), err)
+		}
+		nothingLeft(t, db)
 	}
 }
 

@@ -187,6 +187,26 @@ func (f *Fleet) identify() error {
 	return nil
 }
 
+// noVersion is what builds call themselves that were not told their version.
+const noVersion = "dev"
+
+// sameVersion refuses workers that are another kvbench than ours: what they measure
+// might mean something else. Where that cannot be told there is a warning.
+func (f *Fleet) sameVersion(ours string) (warnings []string, err error) {
+	errs := make(map[string]error)
+	for _, m := range f.members {
+		theirs := m.hello.GetVersion()
+		switch {
+		case theirs == ours || ours == "":
+		case theirs != noVersion && ours != noVersion:
+			errs[m.name] = fmt.Errorf("it is kvbench %s, this is %s: use the same everywhere", theirs, ours)
+		case warnings == nil:
+			warnings = []string{fmt.Sprintf("%s is kvbench %s, this is %s: whether they are the same cannot be told", m.name, theirs, ours)}
+		}
+	}
+	return warnings, failures(errs, len(f.members))
+}
+
 // Size is the number of workers.
 func (f *Fleet) Size() int { return len(f.members) }
 

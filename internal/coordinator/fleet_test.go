@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -233,6 +234,47 @@ func TestConnectRefuses(t *testing.T) {
 				t.Errorf("%s: %v, want one with %q", tt.name, err, want)
 			}
 		}
+	}
+}
+
+// TestSameVersion: a run is not begun by workers that are another kvbench.
+func TestSameVersion(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{}
+	var ps []*process
+	for _, name := range []string{"w0", "w1", "w2"} { // all are version "test"
+		ps = append(ps, newProcess(t, name, db, control.Security{}, quiet))
+	}
+	ps[1].cfg.Version = "v7"
+	ps[1].restart()
+	f := fleetOf(t, control.Security{}, ps...)
+	run := func(f *Fleet, ours string) (warnings []string, err error) {
+		_, err = f.Run(t.Context(), Job{
+			Spec: properties(t, map[string]string{"target": "0", "maxexecutiontime": "0", "operationcount": "30"}),
+			Out:  t.TempDir(), Versions: map[string]string{"kvbench": ours},
+			Warn: func(w string) { warnings = append(warnings, w) },
+		})
+		return warnings, err
+	}
+	if _, err := run(f, "test"); exitcode.Of(err) != exitcode.Unreachable || err.Error() != "w1: it is kvbench v7, this is test: use the same everywhere" {
+		t.Errorf("one of another version: %v, code %d", err, exitcode.Of(err))
+	}
+	if _, err := run(f, "v8"); exitcode.Of(err) != exitcode.Unreachable || !strings.Contains(err.Error(), "w0, w2: it is kvbench test, this is v8") {
+		t.Errorf("all of other versions: %v, code %d", err, exitcode.Of(err))
+	}
+	if db.Gets.Load() > 0 {
+		t.Error("there was load")
+	}
+	told := func(warnings []string) bool {
+		return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "cannot be told") })
+	}
+	if warnings, err := run(f, "dev"); err != nil || !told(warnings) {
+		t.Errorf("a coordinator without a version: %v, %v", warnings, err)
+	}
+	ps[1].cfg.Version = "test"
+	ps[1].restart()
+	if warnings, err := run(fleetOf(t, control.Security{}, ps...), "test"); err != nil || told(warnings) {
+		t.Errorf("all of one version: %v, %v", warnings, err)
 	}
 }
 

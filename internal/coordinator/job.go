@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +23,9 @@ import (
 // Job is a run to do.
 type Job struct {
 	Spec     *spec.Spec
-	RunID    string // empty: a new one
-	Out      string // directory in which the run's directory is made
-	Versions map[string]string
+	RunID    string            // empty: a new one
+	Out      string            // directory in which the run's directory is made
+	Versions map[string]string // of "kvbench", which must be the workers', and of what else there is to say
 	Limits   results.Limits
 
 	// Detach starts the run and leaves it alone: it goes on without a
@@ -95,6 +97,10 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 	if want := job.Spec.Clients; want > 0 && want != f.Size() {
 		return nil, exitcode.With(exitcode.Unreachable, fmt.Errorf("%d workers are wanted (clients=%d, NUM_CLIENTS), %d are there", want, want, f.Size()))
 	}
+	unversioned, err := f.sameVersion(job.Versions["kvbench"])
+	if err != nil {
+		return nil, err
+	}
 	// What must still be done after ctx has ended is done in patient.
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	abandoned := make(chan struct{})
@@ -108,8 +114,12 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 		}
 	}()
 
+	err = f.settleRecords(ctx, &job)
 	r := newRunning(f, job)
-	err := r.prepare(ctx)
+	r.warnings = unversioned
+	if err == nil {
+		err = r.prepare(ctx)
+	}
 	if err == nil {
 		err = r.checkData()
 	}
@@ -178,13 +188,18 @@ func (r *running) start(ctx context.Context) error {
 	if err := r.open(); err != nil {
 		return err
 	}
+	record, err := os.ReadFile(filepath.Join(r.dir, results.RunFile))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	err := r.fleet.all(ctx, func(ctx context.Context, m *member) error {
+	err = r.fleet.all(ctx, func(ctx context.Context, m *member) error {
 		o := r.parts[m.index].offset
 		_, err := m.client.Start(ctx, &workerpb.StartRequest{
 			RunId:       r.job.RunID,
 			AtUnixNanos: r.zero.Add(o.ahead).UnixNano(),
+			Record:      record,
 		})
 		return err
 	})

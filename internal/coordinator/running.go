@@ -135,7 +135,13 @@ func (r *running) discard() error {
 
 // write brings run.json up to date. r.mu is held.
 func (r *running) write() error {
-	r.record.Fleet = r.record.Fleet[:0]
+	r.record.Fleet = r.members()
+	return results.WriteRun(r.dir, &r.record)
+}
+
+// members is what is known of the workers. r.mu is held.
+func (r *running) members() []results.Member {
+	var all []results.Member
 	for _, p := range r.parts {
 		m := results.Member{
 			Name:          p.name,
@@ -151,9 +157,9 @@ func (r *running) write() error {
 			at := p.lostAt.Seconds()
 			m.LostAtS = &at
 		}
-		r.record.Fleet = append(r.record.Fleet, m)
+		all = append(all, m)
 	}
-	return results.WriteRun(r.dir, &r.record)
+	return all
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
@@ -192,7 +198,8 @@ func (r *running) finish(patient context.Context) error {
 	var verdict error
 	var unread error
 	if r.job.Spec.Phase == spec.Verify {
-		r.record.Verification, unread = r.verified()
+		r.record.Fleet = r.members()
+		r.record.Verification, unread = verified(r.job.Spec, &r.record, r.dir)
 	}
 	r.record.State = results.Finished
 	switch {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
@@ -21,9 +22,11 @@ func (f *Fleet) Verify(ctx context.Context, job Job) ([]*Summary, error) {
 	if job.Warn == nil {
 		job.Warn = func(string) {}
 	}
-	var err error
-	if job.Spec, err = passOf(job.Spec, spec.ByScan); err != nil {
-		return nil, err
+	if job.Spec.Verify != spec.ByScan { // it is that of the load
+		var err error
+		if job.Spec, err = passOf(job.Spec.Properties(), spec.ByScan); err != nil {
+			return nil, err
+		}
 	}
 	scan, err := f.Run(ctx, job)
 	if scan == nil {
@@ -36,7 +39,7 @@ func (f *Fleet) Verify(ctx context.Context, job Job) ([]*Summary, error) {
 	}
 	job.RunID = ""
 	var getErr error
-	if job.Spec, getErr = passOf(job.Spec, spec.ByGet); getErr != nil {
+	if job.Spec, getErr = passOf(scan.Run.Spec, spec.ByGet); getErr != nil {
 		return all, errors.Join(err, getErr)
 	}
 	get, getErr := f.Run(ctx, job)
@@ -53,8 +56,8 @@ func (f *Fleet) Verify(ctx context.Context, job Job) ([]*Summary, error) {
 }
 
 // passOf is a specification of a verification by that way.
-func passOf(s *spec.Spec, way string) (*spec.Spec, error) {
-	properties := s.Properties()
+func passOf(properties map[string]string, way string) (*spec.Spec, error) {
+	properties = maps.Clone(properties)
 	properties["verify"], properties["dotransactions"] = way, "false"
 	pass, err := spec.ParseMap(properties)
 	if err != nil {
@@ -64,29 +67,28 @@ func passOf(s *spec.Spec, way string) (*spec.Spec, error) {
 	return pass, nil
 }
 
-// verified joins what the workers found of the table. r.mu is held.
-func (r *running) verified() (*results.Verification, error) {
-	s := r.job.Spec
+// verified joins what the workers of a run found of the table, by their journals in dir.
+func verified(s *spec.Spec, record *results.Run, dir string) (*results.Verification, error) {
 	v := &results.Verification{Of: results.OfTable, Expected: s.InsertCount, Fraction: 1, Problems: []results.Problem{}}
 	all := &workload.Findings{}
-	for _, p := range r.parts {
-		w, err := results.ReadWorker(filepath.Join(r.dir, p.name))
+	for _, m := range record.Fleet {
+		w, err := results.ReadWorker(filepath.Join(dir, m.Name))
 		if err != nil {
 			return nil, err
 		}
-		if p.state != results.Finished || w.Findings == nil {
+		if m.State != results.Finished || w.Findings == nil {
 			v.Partial = true
-			v.Notes = append(v.Notes, p.name+" did not do its part: what it should have read is not known")
+			v.Notes = append(v.Notes, m.Name+" did not do its part: what it should have read is not known")
 			continue
 		}
 		all.Add(w.Findings)
 		for _, problem := range w.Findings.Problems {
 			if len(v.Problems) < workload.MaxProblems {
-				v.Problems = append(v.Problems, results.Problem{Worker: p.name, Key: problem.Key, Text: problem.Text})
+				v.Problems = append(v.Problems, results.Problem{Worker: m.Name, Key: problem.Key, Text: problem.Text})
 			}
 		}
 	}
-	if r.record.StoppedS != nil {
+	if record.StoppedS != nil {
 		v.Partial = true
 		v.Notes = append(v.Notes, "it was stopped before its end")
 	}

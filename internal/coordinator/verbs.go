@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/worker"
 )
 
@@ -106,8 +108,9 @@ func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (ti
 }
 
 // Collect copies what the workers keep of a run into out, in which the run's
-// directory may be from before, and returns that directory. Workers that do not
-// have the run are passed over; it is an error if none has it.
+// directory may be from before, and returns that directory. If it is not there, the
+// run's record is the one that the workers were given at the start. Workers that do
+// not have the run are passed over; it is an error if none has it.
 func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) {
 	if err := results.CheckName(runID); err != nil {
 		return "", exitcode.With(exitcode.Usage, fmt.Errorf("run: %w", err))
@@ -115,7 +118,9 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) 
 	dir := filepath.Join(out, runID)
 	record, err := results.ReadRun(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", exitcode.With(exitcode.Usage, fmt.Errorf("%s is not there: give with --out the results directory that the run was started with", filepath.Join(dir, results.RunFile)))
+		if record, err = f.record(ctx, runID); err == nil {
+			err = restore(dir, record)
+		}
 	}
 	if err != nil {
 		return "", err
@@ -150,6 +155,44 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) 
 	return dir, results.WriteRun(dir, record)
 }
 
+// restore begins a run's directory with its record.
+func restore(dir string, record *results.Run) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("make the run's directory: %w", err)
+	}
+	return results.WriteRun(dir, record)
+}
+
+// record asks the workers for the record of a run that they were given when it started.
+func (f *Fleet) record(ctx context.Context, runID string) (*results.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, verbTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var text []byte
+	if _, err := f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
+		resp, err := m.client.Record(ctx, &workerpb.RecordRequest{RunId: runID})
+		mu.Lock()
+		defer mu.Unlock()
+		if text == nil {
+			text = resp.GetRecord()
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if len(text) == 0 {
+		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("the workers were not given %s of run %s: give with --out the results directory that it was started with", results.RunFile, runID))
+	}
+	record, err := results.ParseRun(text)
+	if err == nil && record.RunID != runID {
+		err = fmt.Errorf("it is that of run %q", record.RunID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the record of run %s that the workers keep cannot be used: %w", runID, err)
+	}
+	return record, nil
+}
+
 // settle judges those workers of a run that nobody has watched to their end, by
 // what their journals say.
 func settle(record *results.Run, dir string) error {
@@ -180,14 +223,21 @@ func settle(record *results.Run, dir string) error {
 			m.State, m.Reason, m.LostAtS = results.Failed, w.Reason, &end
 		}
 	}
-	switch {
-	case open || record.State != results.Running:
-	case record.StoppedS != nil:
-		record.State = results.Interrupted
-	default:
-		record.State = results.Finished
+	if open || record.State != results.Running {
+		return nil
 	}
-	return nil
+	record.State = results.Finished
+	if record.StoppedS != nil {
+		record.State = results.Interrupted
+	}
+	if record.Phase != spec.Verify.String() {
+		return nil
+	}
+	s, err := spec.ParseMap(record.Spec)
+	if err == nil {
+		record.Verification, err = verified(s, record, dir)
+	}
+	return err
 }
 
 // whoRuns calls do for all members, passes over those that do not know the run, and

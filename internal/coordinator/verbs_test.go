@@ -3,8 +3,10 @@
 package coordinator
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -113,12 +115,96 @@ func TestVerbsOnUnknownRuns(t *testing.T) {
 		{"stop", func() error { _, err := f.Stop(t.Context(), "r", 0); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
 		{"target", func() error { _, err := f.SetTarget(t.Context(), "r", 1); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
 		{"collect", func() error { _, err := f.Collect(t.Context(), "r", out); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
-		{"collect to elsewhere", func() error { _, err := f.Collect(t.Context(), "x", out); return err }, exitcode.Usage, "--out"},
+		{"collect what nobody has", func() error { _, err := f.Collect(t.Context(), "x", out); return err }, exitcode.Unreachable, "none of the 3 workers knows run x"},
 		{"collect a path", func() error { _, err := f.Collect(t.Context(), "../r", out); return err }, exitcode.Usage, "../r"},
 	}
 	for _, tt := range tests {
 		if err := tt.do(); exitcode.Of(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(out, "x")); err == nil {
+		t.Error("there is a directory of a run that nobody has")
+	}
+}
+
+// TestCollectElsewhere: what a coordinator started is collected where it never was.
+func TestCollectElsewhere(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{}
+	f, ps := trio(t, db)
+	tolerance := 0.25
+	job := func(change map[string]string) Job {
+		p := map[string]string{"target": "0", "maxexecutiontime": "0", "dataintegrity": "true", "recordcount": "3000"}
+		maps.Copy(p, change)
+		return Job{Spec: properties(t, p), Out: t.TempDir(), Limits: results.Limits{ErrorShare: &tolerance}}
+	}
+	load, err := f.Run(t.Context(), job(map[string]string{"dotransactions": "false"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Change(func(rows map[string][]byte) { rows["usertable:user17"] = []byte("x") })
+	verify, err := f.Run(t.Context(), job(map[string]string{"verify": "scan"}))
+	if exitcode.Of(err) != exitcode.Wrong {
+		t.Fatal(err)
+	}
+	for _, s := range []*Summary{load, verify} {
+		if err := os.RemoveAll(filepath.Dir(s.Dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Close()
+
+	for _, p := range ps[:2] { // journals and records outlive the process
+		p.restart()
+	}
+	f = fleetOf(t, control.Security{}, ps...)
+	out := filepath.Join(t.TempDir(), "new")
+	for _, s := range []*Summary{load, verify} {
+		dir, err := f.Collect(t.Context(), s.RunID, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := results.ReadRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.State != results.Finished || got.Phase != s.Run.Phase || !maps.Equal(got.Spec, s.Run.Spec) ||
+			got.Limits.ErrorShare == nil || *got.Limits.ErrorShare != tolerance || !got.Start.Equal(s.Run.Start) {
+			t.Errorf("%s: %+v\nwas %+v", s.Run.Phase, got, s.Run)
+		}
+		for i, m := range got.Fleet {
+			if m.State != results.Finished || m.Name != s.Run.Fleet[i].Name {
+				t.Errorf("%s: %+v", s.Run.Phase, m)
+			}
+		}
+		if v, was := got.Verification, s.Run.Verification; !reflect.DeepEqual(v, was) {
+			t.Errorf("%s: verification %+v, was %+v", s.Run.Phase, v, was)
+		}
+	}
+	var all int64
+	for _, p := range ps {
+		all += operations(t, filepath.Join(out, load.RunID), p.cfg.Name)
+	}
+	if all != 3000 {
+		t.Errorf("%d operations are collected, want 3000", all)
+	}
+
+	// Workers that were not given the record cannot help.
+	for _, p := range ps {
+		if err := os.Remove(filepath.Join(p.cfg.Data, load.RunID, results.RunFile)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.Collect(t.Context(), load.RunID, t.TempDir()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--out") {
+		t.Errorf("without a record: %v", err)
+	}
+	for _, bad := range []string{"{", `{"version":1,"run_id":"other"}`, `{"version":99}`} {
+		if err := os.WriteFile(filepath.Join(ps[1].cfg.Data, load.RunID, results.RunFile), []byte(bad), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Collect(t.Context(), load.RunID, t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+			t.Errorf("a record %s: %v", bad, err)
 		}
 	}
 }

@@ -3,7 +3,9 @@
 package results
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -115,27 +117,40 @@ func WriteRun(dir string, r *Run) error {
 
 // ReadRun reads and checks run.json of a run's directory.
 func ReadRun(dir string) (*Run, error) {
-	var r Run
 	path := filepath.Join(dir, RunFile)
-	if err := readJSON(path, &r); err != nil {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ParseRun(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// ParseRun reads and checks the text of run.json.
+func ParseRun(text []byte) (*Run, error) {
+	var r Run
+	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
 	}
 	if r.Version != Version {
-		return nil, fmt.Errorf("%s: version %d, and this program reads %d: use the kvbench that wrote it", path, r.Version, Version)
+		return nil, fmt.Errorf("version %d, and this program reads %d: use the kvbench that wrote it", r.Version, Version)
 	}
 	names := make(map[string]bool)
 	for _, m := range r.Fleet {
 		if err := CheckName(m.Name); err != nil {
-			return nil, fmt.Errorf("%s: worker %w", path, err)
+			return nil, fmt.Errorf("worker %w", err)
 		}
 		if names[m.Name] {
-			return nil, fmt.Errorf("%s: worker %q is there twice", path, m.Name)
+			return nil, fmt.Errorf("worker %q is there twice", m.Name)
 		}
 		names[m.Name] = true
 	}
 	for _, s := range []float64{r.WarmupS, r.WindowS, r.GraceS} {
 		if s < 0 || s > maxSeconds {
-			return nil, fmt.Errorf("%s: %g seconds of warm-up, window or grace cannot be", path, s)
+			return nil, fmt.Errorf("%g seconds of warm-up, window or grace cannot be", s)
 		}
 	}
 	return &r, nil
