@@ -31,6 +31,9 @@ func failure(err error) error {
 		if _, cause, ok := strings.Cut(text, `desc = "`); ok {
 			text = strings.TrimSuffix(cause, `"`)
 		}
+		if strings.Contains(text, "reading server preface") {
+			text += "; does this worker ask for TLS (--tls-ca, --tls-cert, --tls-key), or is this another service's port?"
+		}
 	}
 	return exitcode.With(code, errors.New(text))
 }
