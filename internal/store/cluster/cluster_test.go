@@ -5,6 +5,7 @@ package cluster_test
 import (
 	"bytes"
 	"context"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,12 +78,25 @@ func TestConnectFails(t *testing.T) {
 		}
 	}
 	v2 := start(t, playground.Options{APIVersion: playground.V2})
+	files := storetest.Certificates(t)
+	secret := start(t, playground.Options{TLS: files})
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
 	for _, test := range []struct {
 		name   string
 		config cluster.Config
 		want   []string
 	}{
 		{"no address", cluster.Config{}, []string{"no PD address"}},
+		{"nobody listens", cluster.Config{PD: []string{"127.0.0.1:1"}}, []string{"127.0.0.1:1", "refused"}},
+		{"nobody answers", cluster.Config{PD: []string{silent.Addr().String()}}, []string{silent.Addr().String()}},
+		{"no such host", cluster.Config{PD: []string{"no-such-host.invalid:2379"}}, []string{"no-such-host.invalid:2379"}},
+		{"TLS is missing", cluster.Config{PD: []string{secret.PDAddr()}}, []string{secret.PDAddr(), "TLS"}},
+		{"a CA alone", cluster.Config{PD: []string{secret.PDAddr()}, CA: files.CA}, []string{"certificate"}},
+		{"TLS for nothing", cluster.Config{PD: []string{v2.PDAddr()}, CA: files.CA, Cert: files.Cert, Key: files.Key}, []string{"the cluster must use TLS"}},
 		{"an address that is none", cluster.Config{PD: []string{"not an address"}}, []string{"not an address"}},
 		{"no store can be reached", cluster.Config{PD: []string{down.PDAddr()}}, append(down.StoreAddrs(), "advertised")},
 		{"no such keyspace", cluster.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", Keyspace: "nowhere"}, []string{"keyspace nowhere"}},
@@ -93,6 +108,7 @@ func TestConnectFails(t *testing.T) {
 		{"negative counts", cluster.Config{PD: []string{v2.PDAddr()}, Clients: -1}, []string{"negative"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			_, err := connect(t, test.config)
 			if err == nil {
 				t.Fatal("it connected")

@@ -4,13 +4,11 @@ package storetest
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
 )
 
 // storeOf returns the store that leads the region of key.
@@ -264,30 +262,4 @@ func testPDAway(t *testing.T, open Opener) {
 		b.do(c)
 		return c.Class == store.OK
 	})
-}
-
-// Opening fails soon, with one error that names the address, and leaves nothing behind.
-func testOpenFails(t *testing.T, open Opener) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	for _, test := range []struct{ name, addr string }{
-		{"nobody listens", "127.0.0.1:1"},
-		{"nobody answers", silent.Addr().String()},
-		{"no such host", "no-such-host.invalid:2379"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			start := time.Now()
-			_, err := open(t.Context(), cluster.Config{PD: []string{test.addr}}, time.Second)
-			if err == nil || !strings.Contains(err.Error(), test.addr) {
-				t.Errorf("error %v, want one that names %s", err, test.addr)
-			}
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("it took %v", took)
-			}
-		})
-	}
 }

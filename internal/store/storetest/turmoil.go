@@ -15,7 +15,7 @@ import (
 	"github.com/kvbench/kvbench/internal/store"
 )
 
-var turmoil = flag.Duration("turmoil", 3*time.Second, "how long the test Turmoil disturbs the cluster; from 10s on, Recovery measures rates too")
+var turmoil = flag.Duration("turmoil", 2*time.Second, "how long the test Turmoil disturbs the cluster; from 10s on, Recovery measures rates too")
 
 // testTurmoil writes and reads while everything goes wrong at once. Each virtual
 // thread has a key of its own and counts in it. What it reads must be its last

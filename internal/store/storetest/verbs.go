@@ -36,7 +36,6 @@ func Run(t *testing.T, open Opener) {
 		{"PDAway", testPDAway},
 		{"Turmoil", testTurmoil},
 		{"Recovery", testRecovery},
-		{"OpenFails", testOpenFails},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open) })
 	}
