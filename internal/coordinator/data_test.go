@@ -3,16 +3,16 @@
 package coordinator
 
 import (
-	"maps"
+	"encoding/json"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/worker/workertest"
@@ -133,97 +133,118 @@ func TestManifestInResults(t *testing.T) {
 }
 
 // TestLoadedRecordsAreUsed: a run whose user does not say which records uses those
-// that were loaded.
+// that were loaded, wherever that is remembered.
 func TestLoadedRecordsAreUsed(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []string{"store", "results"} {
-		db := &workertest.Memory{}
-		f, _ := trio(t, db)
-		out := t.TempDir()
-		var warnings []string
-		job := func(p map[string]string) Job {
-			source := spec.Source{Pairs: []spec.Pair{{Key: "manifest", Value: kept}, {Key: "threadcount", Value: "4"}, {Key: "readproportion", Value: "1"}, {Key: "updateproportion", Value: "0"}}}
-			for key, value := range p {
-				source.Pairs = append(source.Pairs, spec.Pair{Key: key, Value: value})
-			}
-			s, err := spec.Parse(source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			warnings = nil
-			return Job{Spec: s, Out: out, Warn: func(w string) { warnings = append(warnings, w) }}
-		}
-		load := func(p map[string]string) {
-			p["dotransactions"] = "false"
-			if _, err := f.Run(t.Context(), job(p)); err != nil {
-				t.Fatalf("%s: load of %v: %v", kept, p, err)
-			}
-		}
-		load(map[string]string{"recordcount": "3000"})
-		load(map[string]string{"recordcount": "700", "insertstart": "200", "table": "later"})
-		load(map[string]string{"recordcount": "100", "table": "parts"})
-		load(map[string]string{"recordcount": "900", "insertstart": "800", "table": "parts"})
-
-		tests := []struct {
-			name                        string
-			properties                  map[string]string
-			warning                     string // "": none of the records
-			records, start, countLoaded string
-			err                         string
-		}{
-			{"all", nil, "recordcount is not set: the 3000 records that were loaded are used", "3000", "0", "3000", ""},
-			{"from some record on", map[string]string{"table": "later"}, "recordcount is not set: the 500 records that were loaded are used", "700", "200", "500", ""},
-			{"said", map[string]string{"recordcount": "10"}, "", "10", "0", "10", ""},
-			{"said in part", map[string]string{"insertcount": "7"}, "", "1000", "0", "7", ""},
-			{"of other rows", map[string]string{"fieldcount": "3"}, "3000 records", "", "", "", "fieldcount"},
-			{"in parts", map[string]string{"table": "parts"}, "", "", "", "", `table "parts" holds the records 0-99, 800-899: say which`},
-			{"not remembered", map[string]string{"table": "other"}, "recordcount is not set: 1000 records assumed", "1000", "0", "1000", ""},
-			{"not asked for", map[string]string{"manifest": "none"}, "recordcount is not set: 1000 records assumed", "1000", "0", "1000", ""},
-		}
-		for _, tt := range tests {
-			p := map[string]string{"operationcount": "300"}
-			maps.Copy(p, tt.properties)
-			s, err := f.Run(t.Context(), job(p))
-			said := slices.IndexFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "recordcount is not set") })
-			if (said >= 0) != (tt.warning != "") || said >= 0 && !strings.Contains(warnings[said], tt.warning) {
-				t.Errorf("%s, %s: warnings %q, want %q", kept, tt.name, warnings, tt.warning)
-			}
-			if tt.err != "" {
-				if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("%s, %s: %v, want %q", kept, tt.name, err, tt.err)
-				}
-				continue
-			}
-			if err != nil {
-				t.Errorf("%s, %s: %v", kept, tt.name, err)
-				continue
-			}
-			run, err := results.ReadRun(s.Dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if run.Spec["recordcount"] != tt.records || run.Spec["insertstart"] != tt.start || run.Spec["insertcount"] != tt.countLoaded || strconv.FormatInt(run.Plan.Records, 10) != tt.records {
-				t.Errorf("%s, %s: recordcount %s, insertstart %s, insertcount %s; plan %+v", kept, tt.name, run.Spec["recordcount"], run.Spec["insertstart"], run.Spec["insertcount"], run.Plan)
-			}
-			if tt.warning != "" && !slices.Contains(run.Warnings, tt.warning) {
-				t.Errorf("%s, %s: run.json warns of %q", kept, tt.name, run.Warnings)
-			}
-			if tt.name == "all" {
-				for _, m := range run.Fleet {
-					for iv := range intervals(t, s.Dir, m.Name) {
-						if iv.Missing > 0 {
-							t.Errorf("%s: %d reads missed", kept, iv.Missing)
-						}
-					}
-				}
-			}
-		}
-		all, err := f.Verify(t.Context(), job(map[string]string{"verify": "scan", "table": "later"}))
-		if err != nil || len(all) != 1 || all[0].Run.Verification.Checked != 500 {
-			t.Errorf("%s: verification: %d passes, %v", kept, len(all), err)
-		}
-		nothingLeft(t, db)
+	for _, where := range []string{spec.InStore, spec.InResults} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			testLoadedRecordsAreUsed(t, where)
+		})
 	}
+}
+
+func testLoadedRecordsAreUsed(t *testing.T, where string) {
+	db := &workertest.Memory{}
+	f, _ := trio(t, db)
+	out := t.TempDir()
+	var said []string // of the record count
+	job := func(p map[string]string) Job {
+		said = nil
+		source := spec.Source{Pairs: []spec.Pair{{Key: "manifest", Value: where}, {Key: "readproportion", Value: "1"}, {Key: "updateproportion", Value: "0"}}}
+		for key, value := range p {
+			source.Pairs = append(source.Pairs, spec.Pair{Key: key, Value: value})
+		}
+		s, err := spec.Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Job{Spec: s, RunID: results.NewRunID(time.Now()), Out: out, Lease: defaultLease, Warn: func(w string) {
+			if strings.HasPrefix(w, "recordcount") {
+				said = append(said, w)
+			}
+		}}
+	}
+	if _, err := f.Run(t.Context(), job(map[string]string{"dotransactions": "false", "recordcount": "3000"})); err != nil {
+		t.Fatal(err)
+	}
+	const used = "recordcount is not set: the 3000 records that were loaded are used"
+
+	s, err := f.Run(t.Context(), job(map[string]string{"operationcount": "600"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := results.ReadRun(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Spec["recordcount"] != "3000" || run.Spec["insertcount"] != "3000" || run.Plan.Records != 3000 || !slices.Contains(run.Warnings, used) || !slices.Equal(said, []string{used}) {
+		t.Errorf("said %q; run.json: warnings %q, plan %+v, %v", said, run.Warnings, run.Plan, run.Spec)
+	}
+	for _, m := range run.Fleet {
+		for iv := range intervals(t, s.Dir, m.Name) {
+			if iv.Missing > 0 {
+				t.Errorf("%d reads missed", iv.Missing)
+			}
+		}
+	}
+	all, err := f.Verify(t.Context(), job(map[string]string{"verify": "scan"}))
+	if err != nil || len(all) != 1 || all[0].Run.Verification.Checked != 3000 || !slices.Contains(all[0].Run.Warnings, used) {
+		t.Errorf("verification: %d passes, %v", len(all), err)
+	}
+	if _, err := f.Run(t.Context(), job(map[string]string{"fieldcount": "3"})); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "fieldcount") {
+		t.Errorf("a run of other rows: %v", err)
+	}
+
+	// What is decided of other tables.
+	for table, records := range map[string]string{"later": "200-699", "parts": "0-99,800-899", "begun": ""} {
+		j := job(map[string]string{"table": table})
+		m := &manifest.Manifest{Version: manifest.Version, Shape: manifest.Shape(j.Spec)}
+		if err := m.Loaded.UnmarshalText([]byte(records)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(m)
+		if err == nil {
+			db.Change(func(rows map[string][]byte) { rows[manifest.Prefix(table)] = text })
+			err = manifest.WriteFile(j.manifestFile(0), m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		properties         map[string]string
+		said               string
+		count, start, part string
+		err                string
+	}{
+		{map[string]string{"table": "later"}, "the 500 records that were loaded are used", "700", "200", "500", ""},
+		{map[string]string{"table": "parts"}, "", "", "", "", `table "parts" holds the records 0-99, 800-899: say which`},
+		{map[string]string{"table": "begun"}, "1000 records assumed", "1000", "0", "1000", ""},
+		{map[string]string{"table": "unknown"}, "1000 records assumed", "1000", "0", "1000", ""},
+		{map[string]string{"manifest": "none"}, "1000 records assumed", "1000", "0", "1000", ""},
+		{map[string]string{"recordcount": "10"}, "", "10", "0", "10", ""},
+		{map[string]string{"insertcount": "7"}, "", "1000", "0", "7", ""},
+		{map[string]string{"dotransactions": "false"}, "", "1000", "0", "1000", ""},
+	}
+	for _, tt := range tests {
+		j := job(tt.properties)
+		err := f.settleRecords(t.Context(), &j)
+		if tt.err != "" {
+			if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%v: %v, want %q", tt.properties, err, tt.err)
+			}
+			continue
+		}
+		p := j.Spec.Properties()
+		if err != nil || p["recordcount"] != tt.count || p["insertstart"] != tt.start || p["insertcount"] != tt.part {
+			t.Errorf("%v: recordcount %s, insertstart %s, insertcount %s, %v", tt.properties, p["recordcount"], p["insertstart"], p["insertcount"], err)
+		}
+		if got := strings.Join(said, "; "); strings.TrimPrefix(got, "recordcount is not set: ") != tt.said {
+			t.Errorf("%v: said %q, want %q", tt.properties, got, tt.said)
+		}
+	}
+	nothingLeft(t, db)
 }
 
 // TestVerifyTable: a scan that does not account for every record is followed by a look
