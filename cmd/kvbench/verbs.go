@@ -130,8 +130,8 @@ func (a *app) collectCommand() *cobra.Command {
 	var report reportFlags
 	cmd := a.fleetVerb(&cobra.Command{
 		Use: "collect RUN", GroupID: "results", Short: "Fetch a run's results from the workers, and report them", Args: cobra.ExactArgs(1),
-		Long: `Fetch what the workers keep of a run: one that was started with --detach, or whose
-coordinator was lost. What is there already is completed.`,
+		Long: `Fetch what the workers keep of a run: one that was started with --detach or by a Job, or whose
+coordinator was lost. It need not be the machine that started the run. What is there already is completed.`,
 		Example: "  kvbench collect 20260102-150405-abcdef --kube",
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
 		dir, err := f.Collect(ctx, args[0], out)

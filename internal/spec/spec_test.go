@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -266,6 +267,13 @@ func TestWarnings(t *testing.T) {
 	s = mustParse(t, "dotransactions=false", "recordcount=5", "maxexecutiontime=180", "operationcount=7", "warmuptime=3")
 	if s.Duration != 0 || s.Operations != 0 || s.Warmup != 0 || len(s.Warnings) != 2 {
 		t.Errorf("%+v %q", s, s.Warnings)
+	}
+	// Who leaves the records open is warned by whoever knows which they are; the others here.
+	for text, open := range map[string]bool{"": true, "verify=scan": true, "recordcount=1000": false, "insertcount=9": false, "insertstart=9": false, "dotransactions=false": false} {
+		s := mustParse(t, "threadcount=2", cmp.Or(text, "operationcount=1"))
+		if warned := len(s.Warnings) > 0; s.RecordsOpen() != open || warned != (!open && text != "recordcount=1000") {
+			t.Errorf("%q: open %v, warnings %q", text, s.RecordsOpen(), s.Warnings)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/worker/workertest"
@@ -72,6 +73,34 @@ func TestFailedInsertsAreMadeUpFor(t *testing.T) {
 	})
 	if _, err := w.Prepare(t.Context(), load("fourth", "2000", nil)); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "reload=true") {
 		t.Errorf("a load of what is remembered and gone: %v", err)
+	}
+}
+
+// TestRecall: a worker that is only asked says what was loaded, whatever the question
+// looks like, and is free again.
+func TestRecall(t *testing.T) {
+	t.Parallel()
+	db := &workertest.Memory{}
+	w := newWorker(t, db, nil)
+	recall := func(want *workerpb.Range) {
+		t.Helper()
+		req := request("asking", map[string]string{"fieldcount": "3"})
+		req.RecallOnly = true
+		resp, err := w.Prepare(t.Context(), req)
+		if err != nil || !proto.Equal(resp.GetLoaded(), want) {
+			t.Errorf("loaded %v, want %v; %v", resp.GetLoaded(), want, err)
+		}
+		if _, err := w.Stop(t.Context(), &workerpb.StopRequest{RunId: "asking"}); err != nil {
+			t.Error(err)
+		}
+	}
+	recall(nil)
+	prepare(t, w, load("load", "70", map[string]string{"insertstart": "20"}))
+	start(t, w, "load")
+	finished(t, w, "load")
+	recall(&workerpb.Range{Start: 20, Count: 50})
+	if list, err := w.ListRuns(t.Context(), nil); err != nil || len(list.GetRuns()) != 1 {
+		t.Errorf("a question is kept: %v, %v", list, err)
 	}
 }
 

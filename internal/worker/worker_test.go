@@ -444,3 +444,16 @@ func TestJournalsArePruned(t *testing.T) {
 		t.Errorf("kept: %s", got)
 	}
 }
+
+// TestDataIsLocked: two workers do not share a directory, at the same time.
+func TestDataIsLocked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := newWorker(t, &workertest.Memory{}, func(c *Config) { c.Data = dir })
+	if _, err := New(first.cfg); err == nil || !strings.Contains(err.Error(), dir+" is in use by another worker") {
+		t.Fatalf("a second worker: %v", err)
+	}
+	first.Close(0)
+	first.Close(0) // as a second interrupt does
+	newWorker(t, &workertest.Memory{}, func(c *Config) { c.Data = dir })
+}

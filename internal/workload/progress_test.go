@@ -5,7 +5,9 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -31,7 +33,11 @@ func TestDoneAgainstASet(t *testing.T) {
 		if err := again.UnmarshalText(text); err != nil {
 			t.Fatal(err)
 		}
+		all := slices.Collect(maps.Keys(set))
 		for _, d := range []*Done{&d, &again} {
+			if from, to := d.Bounds(); len(set) == 0 && to != 0 || len(set) > 0 && (from != slices.Min(all) || to != slices.Max(all)+1) {
+				t.Fatalf("%s: from %d to %d", text, from, to)
+			}
 			if d.Len() != int64(len(set)) {
 				t.Fatalf("%s: length %d, want %d", text, d.Len(), len(set))
 			}
