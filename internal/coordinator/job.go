@@ -23,9 +23,9 @@ import (
 // Job is a run to do.
 type Job struct {
 	Spec     *spec.Spec
-	RunID    string            // empty: a new one
-	Out      string            // directory in which the run's directory is made
-	Versions map[string]string // of "kvbench", which must be the workers', and of what else there is to say
+	RunID    string // empty: a new one
+	Out      string // directory in which the run's directory is made
+	Versions map[string]string
 	Limits   results.Limits
 
 	// Detach starts the run and leaves it alone: it goes on without a
@@ -78,7 +78,7 @@ type Summary struct {
 	Run   *results.Run
 }
 
-// Run does a job. When ctx ends the run is stopped on all workers, within two
+// Run does a job. The workers must be of the job's version of "kvbench". When ctx ends the run is stopped on all workers, within two
 // seconds, and what was measured is kept. The error, if any, is an [*exitcode.Error];
 // the summary is nil when the run did not begin.
 func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {

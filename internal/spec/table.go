@@ -45,7 +45,7 @@ const (
 // table is every property. It is read only.
 var table = slices.Concat(
 	group("key space",
-		integer("recordcount", "1000", 1, maxCount, "records in the store",
+		integer("recordcount", "1000", 1, maxCount, "records in the store; a run that sets no count or start uses those that were loaded",
 			func(s *Spec) *int64 { return &s.Records }),
 		integer("insertstart", "0", 0, maxCount, "first record of the part to load or use",
 			func(s *Spec) *int64 { return &s.InsertStart }),
