@@ -211,7 +211,11 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 		t.Logf("%s; %s; %d breaks", sharing(r.Traffic), detours(r.Traffic), r.Traffic.Breaks)
 	}
 	for i, end := range ends {
-		recovered(t, r, names(groups[i]), end.Sub(r.Start).Seconds(), calm.Seconds(), target)
+		allowed := 5.
+		if len(groups[i]) == len(disturbances) {
+			allowed += 4 // a store that failed while PD was away: client-go asks for it again every 4 s
+		}
+		recovered(t, r, names(groups[i]), end.Sub(r.Start).Seconds(), calm.Seconds(), target, allowed)
 	}
 }
 
@@ -235,11 +239,11 @@ func happen(t *testing.T, c *playground.Cluster, rng *rand.Rand, length time.Dur
 	}
 }
 
-// recovered checks that within five seconds after the end of a disturbance the rate is back, and
+// recovered checks that so many seconds after the end of a disturbance the rate is back, and
 // on average stays until the next one.
-func recovered(t *testing.T, r *analysis.Report, what string, end, calm, target float64) {
+func recovered(t *testing.T, r *analysis.Report, what string, end, calm, target, allowed float64) {
 	t.Helper()
-	const allowed, share = 5, 0.95
+	const share = 0.95
 	back, sum, n := -1., 0., 0.
 	var rates []string
 	for _, p := range r.Series {
@@ -256,7 +260,7 @@ func recovered(t *testing.T, r *analysis.Report, what string, end, calm, target 
 	}
 	t.Logf("after %s: %s/s", what, strings.Join(rates, " "))
 	if back < 0 || back > end+allowed || sum < share*target*n {
-		t.Errorf("%s ended at %.1f s; the rate was not back within %d s: %s/s", what, end, allowed, strings.Join(rates, " "))
+		t.Errorf("%s ended at %.1f s; the rate was not back within %g s: %s/s", what, end, allowed, strings.Join(rates, " "))
 	}
 }
 

@@ -31,6 +31,12 @@ type settings struct {
 	log    io.Writer
 }
 
+// storesRefresh is how often, in seconds, client-go asks PD for the stores' addresses. When a store has
+// failed while PD was away, it takes the store for down until it has asked again, however
+// well the store is by then; by default that may take half a minute. Below 4 it
+// panics, because it divides this by 4 for another interval.
+const storesRefresh = 4
+
 // acquire makes the settings of c those of the process, and tells whether nobody
 // else has any. Each success must be followed by one release.
 func acquire(c *Config) (first bool, err error) {
@@ -55,6 +61,7 @@ func acquire(c *Config) (first bool, err error) {
 		config.UpdateGlobal(func(conf *config.Config) {
 			conf.TiKVClient = want.client
 			conf.Security = c.security()
+			conf.StoresRefreshInterval = storesRefresh
 		})
 		replaceLog(c.Log)
 		global.is = want
