@@ -22,7 +22,7 @@ demo: build ## the main job on this machine: playground, 3 workers, load, run, r
 
 .PHONY: test
 test: ## all tests that need nothing but Go
-	$(GO) test ./...
+	$(GO) test -p 1 ./... # one package at a time: many of them measure time
 
 .PHONY: soak
 soak: ## both drivers through each disturbance of a cluster, a minute each, with every value and write verified
@@ -30,7 +30,7 @@ soak: ## both drivers through each disturbance of a cluster, a minute each, with
 
 .PHONY: race
 race: ## the tests of everything that runs concurrently, under the race detector
-	$(GO) test -race -short ./...
+	$(GO) test -p 1 -race -short ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, generated files

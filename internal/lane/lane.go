@@ -46,29 +46,23 @@ type Config struct {
 // Lane runs the operations of its share. Run is for one goroutine; the other
 // methods may be called from any.
 type Lane struct {
-	cfg     Config
-	ops     []workload.Operation
-	slots   []time.Duration // by thread: when its operation was due
-	starts  []time.Duration // by thread: when its first call started
-	free    []int           // idle threads, the last used on top: its buffers are warm
-	index   int64           // of the next operation
-	ended   bool            // the source has ended
-	end     time.Duration   // start nothing that is due from here on
-	last    time.Duration   // start nothing from here on
-	expires time.Duration   // give up what is in flight
-	failed  int64           // lowest index that failed, or noIndex
-
-	cancelled bool // what is in flight has been given up
+	cfg       Config
+	ops       []workload.Operation
+	slots     []time.Duration // by thread: when its operation was due
+	starts    []time.Duration // by thread: when its first call started
+	free      []int           // idle threads, the last used on top: its buffers are warm
+	index     int64           // of the next operation
+	ended     bool            // the source has ended
+	end       time.Duration   // start nothing that is due from here on
+	last      time.Duration   // start nothing from here on
+	expires   time.Duration   // give up what is in flight
+	cancelled bool            // what is in flight has been given up
 
 	stop     atomic.Pointer[stop]
 	retarget atomic.Pointer[pace.Profile]
-	done     atomic.Int64
-	inFlight atomic.Int64
 }
 
 type stop struct{ grace time.Duration }
-
-const noIndex = int64(1<<63 - 1)
 
 // New returns a lane that is ready to run.
 func New(cfg Config) *Lane {
@@ -80,11 +74,9 @@ func New(cfg Config) *Lane {
 		free:   make([]int, cfg.Threads),
 		index:  cfg.Share.First,
 		end:    store.Forever,
-		failed: noIndex,
 	}
 	for i := range l.ops {
 		l.ops[i].Call.Owner = i
-		l.ops[i].Index = noIndex
 		l.free[i] = cfg.Threads - 1 - i
 	}
 	if cfg.End > 0 {
@@ -95,7 +87,6 @@ func New(cfg Config) *Lane {
 	if cfg.Pacer != nil { // what is due in time may start a little late, here as anywhere
 		l.last = saturate(l.end, min(pace.Slack, cfg.Grace))
 	}
-	l.done.Store(l.index)
 	return l
 }
 
@@ -112,20 +103,12 @@ func (l *Lane) Retarget(p pace.Profile) {
 	l.cfg.Session.Wake()
 }
 
-// Done returns a watermark, brought up to date every interval: every operation of
-// the lane's share with a lower index has completed without an error.
-func (l *Lane) Done() int64 { return l.done.Load() }
-
-// InFlight returns how many operations were in flight at the end of the last interval.
-func (l *Lane) InFlight() int64 { return l.inFlight.Load() }
-
 // Run runs the lane until its end, and returns when nothing is in flight.
 func (l *Lane) Run() {
 	for {
 		now := l.cfg.Clock.Now()
 		l.obey(now)
 		if now >= l.cfg.Recorder.Next() {
-			l.publish()
 			l.cfg.Recorder.Tick(now)
 		}
 		next := l.start(now)
@@ -155,7 +138,6 @@ func (l *Lane) Run() {
 			l.cfg.Recorder.Skipped(slot, owed)
 		}
 	}
-	l.publish()
 	l.cfg.Recorder.Finish(l.cfg.Clock.Now())
 }
 
@@ -209,10 +191,8 @@ func (l *Lane) start(now time.Duration) time.Duration {
 		op := &l.ops[thread]
 		if !l.cfg.Source.Begin(op, l.index) {
 			l.ended = true
-			op.Index = noIndex
 			break
 		}
-		op.Index = l.index
 		l.index += l.cfg.Share.Step
 		l.free = l.free[:len(l.free)-1]
 		if l.cfg.Pacer != nil {
@@ -238,10 +218,6 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 		l.cfg.Session.Submit(&op.Call)
 		return
 	}
-	if more || op.Result.Count[workload.Failed] > 0 {
-		l.failed = min(l.failed, op.Index)
-	}
-	op.Index = noIndex
 	l.free = append(l.free, thread)
 	slot := l.slots[thread]
 	if more || op.Result.Class == store.Cancelled {
@@ -256,16 +232,6 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 		End:    end,
 		Seen:   now,
 	})
-}
-
-// publish brings what other goroutines read up to date.
-func (l *Lane) publish() {
-	low := min(l.index, l.failed)
-	for i := range l.ops {
-		low = min(low, l.ops[i].Index)
-	}
-	l.done.Store(low)
-	l.inFlight.Store(int64(len(l.ops) - len(l.free)))
 }
 
 // saturate adds without passing the end of time.
