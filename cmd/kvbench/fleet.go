@@ -72,7 +72,7 @@ func (l *fleetFlags) connect(ctx context.Context, a *app, expected int, log *slo
 			return nil, nil, err
 		}
 	case l.local > 0:
-		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Tuning: l.tune.apply(), Open: opener(nil), Log: log})
+		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Tune: l.tune.apply, Open: opener(nil), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -60,7 +60,7 @@ address put load on your database.`,
 	addSecurityFlags(f, &security, true)
 	f.BoolVar(&security.Insecure, "insecure", false, "listen beyond loopback although anybody there may then start load")
 	cmd.RunE = func(*cobra.Command, []string) error {
-		cfg.Tuning = tune.apply()
+		cfg.Tune = tune.apply
 		return a.worker(listen, metricsAddr, pprof, cfg, security)
 	}
 	return cmd

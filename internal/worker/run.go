@@ -48,6 +48,7 @@ type run struct {
 	reading  sync.WaitGroup // of those who do
 
 	// Made by prepare.
+	tuning    map[string]string // how the process was set up
 	driver    store.Driver
 	cluster   *workerpb.Cluster // nil if the driver cannot tell
 	sessions  []store.Session
@@ -142,6 +143,9 @@ func (r *run) ready(ctx context.Context) (err error) {
 // open connects to the database and sees whether it answers.
 func (r *run) open(ctx context.Context) error {
 	pd := strings.Join(r.spec.TiKV.PD, ",")
+	if r.cfg.Tune != nil {
+		r.tuning = r.cfg.Tune(r.spec.Driver)
+	}
 	driver, err := r.cfg.Open(ctx, r.spec)
 	if err != nil {
 		return fmt.Errorf("the cluster at PD %s cannot be opened: %w", pd, err)
@@ -312,7 +316,7 @@ func (r *run) describe() results.Worker {
 			"go":      runtime.Version(),
 			"kvbench": r.cfg.Version,
 		},
-		Tuning: r.cfg.Tuning,
+		Tuning: r.tuning,
 	}
 }
 

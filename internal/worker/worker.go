@@ -46,8 +46,8 @@ type Config struct {
 	Keep int
 	// Lanes is how many lanes a run has, at most; 0: one per core.
 	Lanes int
-	// Tuning is how the process is set up, for the results.
-	Tuning map[string]string
+	// Tune sets the process up for a run with a driver, and returns how, for the results; nil: nothing is.
+	Tune func(driver string) map[string]string
 	// Open opens the database of a run. It gives up when the context ends.
 	Open func(context.Context, *spec.Spec) (store.Driver, error)
 	// Metrics is told what is measured; nil: nobody is.
