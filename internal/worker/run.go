@@ -323,11 +323,12 @@ func (r *run) describe() results.Worker {
 // execute runs the lanes to their end, and completes the journal. It is the
 // owner of all of the run's goroutines.
 func (r *run) execute(journal *results.Journal) {
+	traffic := watchTraffic(r.driver)
 	var lanes, others sync.WaitGroup
 	for l := range r.lanes {
 		lanes.Go(func() { r.runLane(l) })
 	}
-	others.Go(func() { r.record(journal) })
+	others.Go(func() { r.record(journal, traffic) })
 	ended := make(chan struct{})
 	var forgotten error
 	if r.loading != nil {
@@ -400,11 +401,8 @@ func (r *run) runLane(l int) {
 }
 
 // record writes the journal, interval by interval.
-func (r *run) record(journal *results.Journal) {
-	r.mu.Lock()
-	driver := r.driver
-	r.mu.Unlock()
-	host, traffic := measure.NewHost(), watchTraffic(driver)
+func (r *run) record(journal *results.Journal, traffic *traffic) {
+	host := measure.NewHost()
 	failed := false
 	r.collector.Run(func(iv *measure.Interval) {
 		if failed {

@@ -4,6 +4,7 @@ package worker
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -148,6 +149,9 @@ func TestRunToItsEnd(t *testing.T) {
 	if samples != 334 { // batches
 		t.Errorf("%d samples", samples)
 	}
+	if n := commands(t, filepath.Join(w.cfg.Data, "r1", "w")); n != 1000 { // and not those before the start
+		t.Errorf("%d commands in the journal", n)
+	}
 	c := &collected{ctx: t.Context(), files: make(map[string]string)}
 	if err := w.Collect(&workerpb.CollectRequest{RunId: "r1"}, c); err != nil {
 		t.Fatal(err)
@@ -168,6 +172,28 @@ func TestRunToItsEnd(t *testing.T) {
 	}
 	if rest.files[results.CountsFile] != c.files[results.CountsFile] {
 		t.Error("the rest does not fit")
+	}
+}
+
+// commands returns how many commands a driver has sent, by a worker's journal.
+func commands(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	j, err := results.OpenJournal(dir, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for {
+		iv, err := j.Next()
+		if err == io.EOF {
+			return n
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sent := range iv.Traffic {
+			n += sent.Commands
+		}
 	}
 }
 
