@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
@@ -21,7 +19,7 @@ import (
 	"github.com/kvbench/kvbench/internal/store/stream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.VerifyTestMain(m) }
 
 func open(ctx context.Context, c cluster.Config, timeout time.Duration) (store.Driver, error) {
 	d, err := stream.Open(ctx, c, stream.Config{Timeout: timeout})
