@@ -101,12 +101,11 @@ func every(ctx context.Context, interval time.Duration, do func() error) error {
 func randomKey(rng *rand.Rand) []byte { return fmt.Appendf(nil, "usertable:user%016x", rng.Uint64()) }
 
 // TestDisturbed: whatever happens to the cluster, no driver returns a wrong value, loses an acknowledged write
-// or a virtual thread, and when it is over, the rate is back within 5 s.
+// or a virtual thread, and when it is over, the rate is back within 5 s. It measures rates, so the other tests wait.
 func TestDisturbed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	t.Parallel()
 	// Two or three at a time, so that it does not take longer.
 	all := disturbances
 	groups := [][]disturbance{{all[0], all[1]}, {all[2]}, {all[3], all[4]}, {all[5], all[6]}}
