@@ -55,7 +55,7 @@ address put load on your database.`,
 	f.StringVar(&cfg.Data, "data", "", "`folder` of the journals (default: a temporary one, by address)")
 	f.StringVar(&cfg.Name, "name", "", "what the worker is called in results (default: the host's name)")
 	f.IntVar(&cfg.Keep, "keep", 20, "how many finished runs to keep")
-	f.IntVar(&cfg.Lanes, "lanes", 0, "how many lanes a run has (default: one per core)")
+	f.IntVar(&cfg.Lanes, "lanes", 0, "how many lanes a run has at most (default: one per core)")
 	tune.add(f)
 	addSecurityFlags(f, &security, true)
 	f.BoolVar(&security.Insecure, "insecure", false, "listen beyond loopback although anybody there may then start load")

@@ -3,7 +3,7 @@
 // Package lane is the engine: a lane joins schedule, generator, driver and
 // recorder in one loop. It takes what has completed and records it, starts what
 // is due while a virtual thread is free, and waits for the next completion or
-// the next slot. A worker runs one lane per core; a lane owns everything that it
+// the next slot. A worker runs a lane per core, or fewer if it has few threads; a lane owns everything that it
 // touches and shares nothing, so nothing is locked, and the same loop runs in
 // tests on a manual clock against a fake driver, reproducibly.
 package lane

@@ -151,7 +151,7 @@ func (r *run) open(ctx context.Context) error {
 		return fmt.Errorf("the cluster at PD %s cannot be opened: %w", pd, err)
 	}
 	r.driver = driver
-	lanes := min(r.cfg.Lanes, r.spec.Threads)
+	lanes := lanesFor(r.spec.Threads, r.cfg.Lanes)
 	for l := range lanes {
 		s, err := r.driver.Open(l, threads(r.spec.Threads, l, lanes), &r.clock)
 		if err != nil {
@@ -178,6 +178,14 @@ func (r *run) open(ctx context.Context) error {
 func probe(s store.Session, clk *runClock, timeout time.Duration) error {
 	return store.Do(s, &store.Call{Verb: store.Get, Keys: [][]byte{[]byte("kvbench-probe")}}, clk, timeout)
 }
+
+// threadsPerLane is how many calls in flight are worth a lane of their own. A
+// lane is far from busy with fewer, and what it has to say to a store at a time
+// shares a message: the more lanes, the fewer commands in each (docs/performance.md).
+const threadsPerLane = 64
+
+// lanesFor is the number of lanes for so many threads, at most most.
+func lanesFor(threads, most int) int { return max(1, min(most, threads/threadsPerLane)) }
 
 // threads spreads a worker's threads over its lanes.
 func threads(all, lane, lanes int) int {

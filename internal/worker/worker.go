@@ -44,7 +44,8 @@ type Config struct {
 	Data string
 	// Keep is how many finished runs stay there; 0: 20.
 	Keep int
-	// Lanes is how many lanes a run has, at most; 0: one per core.
+	// Lanes is how many lanes a run has, at most; 0: one per core. One takes at least
+	// 64 threads, if there are others.
 	Lanes int
 	// Tune sets the process up for a run with a driver, and returns how, for the results; nil: nothing is.
 	Tune func(driver string) map[string]string
