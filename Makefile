@@ -33,7 +33,7 @@ race: ## the tests of everything that runs concurrently, under the race detector
 	$(GO) test -p 1 -race -short ./...
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, generated files
+lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run: gofmt -w .'; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool $(TOOLS) staticcheck -checks inherit,-ST1005 ./... # error strings reach users as they are
