@@ -197,7 +197,7 @@ func charts(r *Report) []template.HTML {
 		if len(r.Errors) > 0 {
 			rates.lines = append(rates.lines, over(r.Series, "errors", "bad", rate(func(p *Point) float64 { return p.ErrorsPerS })))
 		}
-		latency := chart{title: "latency, all operations", x: rates.x, y: axis{log: true, show: micros}, areas: rates.areas}
+		latency := chart{title: "latency, all operations", x: rates.x, y: axis{log: true, show: Micros}, areas: rates.areas}
 		positive := func(of func(*Point) int64) func(*Point) float64 {
 			return func(p *Point) float64 {
 				if v := of(p); v > 0 {
@@ -223,7 +223,7 @@ func charts(r *Report) []template.HTML {
 	var order []string
 	for _, c := range r.Curves {
 		if kinds[c.Kind] == nil {
-			kinds[c.Kind] = &chart{title: "latency by percentile, " + c.Kind, y: axis{log: true, show: micros}, x: percentileAxis()}
+			kinds[c.Kind] = &chart{title: "latency by percentile, " + c.Kind, y: axis{log: true, show: Micros}, x: percentileAxis()}
 			order = append(order, c.Kind)
 		}
 		l := line{name: c.Time, class: map[string]string{"service": "a", "response": "b"}[c.Time]}

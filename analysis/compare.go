@@ -270,7 +270,7 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 	rows := [][]string{{"operation", "metric", "A", "B", "change", "noise", "judged"}}
 	colours := []string{bold}
 	for _, d := range c.Deltas {
-		show := micros
+		show := Micros
 		if d.Metric == "ops_per_s" {
 			show = rate
 		}

@@ -3,8 +3,10 @@
 package analysis
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
@@ -64,6 +66,15 @@ func (d *Document) Write(w io.Writer, f Format, colour bool) error {
 		return HTML(w, d)
 	}
 	return Text(w, d, colour)
+}
+
+// WriteFile writes the document into a file.
+func (d *Document) WriteFile(path string, f Format) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Write(file, f, false), file.Close())
 }
 
 // Code is the exit code of the gravest verdict among the runs, in the order in

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// micros shows microseconds in the unit that fits, with three digits or more:
+// Micros shows microseconds in the unit that fits, with three digits or more:
 // 912 µs, 1.23 ms, 12.3 ms, 2.50 s.
-func micros(us float64) string {
+func Micros(us float64) string {
 	switch {
 	case us < 9.995:
 		return trimmed(us, 1) + " µs"
@@ -31,7 +31,7 @@ func digits(v float64) string {
 	case v < 99.95:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	return grouped(v)
+	return Grouped(v)
 }
 
 // trimmed shows a number with so many decimals, none if they are zero.
@@ -52,13 +52,14 @@ func count(n int64) string {
 	return text
 }
 
-func grouped(v float64) string { return count(int64(math.Round(v))) }
+// Grouped shows a whole number with its thousands apart.
+func Grouped(v float64) string { return count(int64(math.Round(v))) }
 
 // number shows a quantity: whole above 100, with a decimal or two below.
 func number(v float64) string {
 	switch {
 	case v >= 99.95 || v == math.Trunc(v):
-		return grouped(v)
+		return Grouped(v)
 	case v >= 9.995:
 		return trimmed(v, 1)
 	}

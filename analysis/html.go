@@ -23,7 +23,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"seconds":   seconds,
 	"megabytes": megabytes,
 	"signed":    signed,
-	"micros":    micros,
+	"micros":    Micros,
 	"values":    values,
 	"headline":  (*Report).headline,
 	"sharing":   func(t *Traffic) string { return t.sharing() },
@@ -41,7 +41,7 @@ func values(l *Latency) []string {
 		if l == nil {
 			shown = append(shown, "")
 		} else {
-			shown = append(shown, micros(m.of(l)))
+			shown = append(shown, Micros(m.of(l)))
 		}
 	}
 	return shown

@@ -122,7 +122,7 @@ func (t *text) rates(r *Report) {
 		}
 	}
 	if r.CPUPerOpUS > 0 {
-		line += fmt.Sprintf(" · client CPU %s per operation", micros(r.CPUPerOpUS))
+		line += fmt.Sprintf(" · client CPU %s per operation", Micros(r.CPUPerOpUS))
 	}
 	t.line("%s", line)
 	for _, c := range r.clients() {
@@ -181,7 +181,7 @@ func (t *text) latencies(r *Report) {
 			}
 			row := append(first, l.name)
 			for _, m := range metrics {
-				row = append(row, micros(m.of(l.Latency)))
+				row = append(row, Micros(m.of(l.Latency)))
 			}
 			table = append(table, row)
 			first = []string{"", "", "", ""}
@@ -254,7 +254,7 @@ func gap(r *Report) string {
 		return "Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent: hardly any had to wait."
 	}
 	return fmt.Sprintf("Response time counts from when an operation was due, service time from when it was sent: at %s they are %s and %s, so operations had to wait for those before them; users would have felt the response time.",
-		metricName(worst.name), micros(p), micros(s))
+		metricName(worst.name), Micros(p), Micros(s))
 }
 
 // apart tells whether a response time says something else than a service time:
@@ -313,22 +313,22 @@ func (t *text) workers(r *Report) {
 	for _, w := range r.Workers {
 		p50, p99, lag := "", "", ""
 		if w.ServiceUS != nil {
-			p50, p99 = micros(float64(w.ServiceUS.P50)), micros(float64(w.ServiceUS.P99))
+			p50, p99 = Micros(float64(w.ServiceUS.P50)), Micros(float64(w.ServiceUS.P99))
 		}
 		if w.LagUS != nil {
-			lag = micros(float64(w.LagUS.P99))
+			lag = Micros(float64(w.LagUS.P99))
 		}
 		table = append(table, []string{w.Name, string(w.State), count(w.Operations), number(w.OpsPerS), count(w.Errors),
-			p50, p99, lag, percent(w.CPUShare), percent(w.CPUShareMax), micros(w.GCPauseS * 1e6), signed(w.StartSkewUS)})
+			p50, p99, lag, percent(w.CPUShare), percent(w.CPUShareMax), Micros(w.GCPauseS * 1e6), signed(w.StartSkewUS)})
 	}
 	t.table(table, 2, 2)
 }
 
 func signed(us float64) string {
 	if us < 0 {
-		return "-" + micros(-us)
+		return "-" + Micros(-us)
 	}
-	return "+" + micros(us)
+	return "+" + Micros(us)
 }
 
 // differ tells whether the workers' parts are different enough to be shown.

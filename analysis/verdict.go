@@ -162,7 +162,7 @@ func missed(p *Report, o results.Objective) string {
 	case !found:
 		return fmt.Sprintf("objective %s was not measured", name)
 	case worst > o.LimitUS:
-		return fmt.Sprintf("objective missed: %s is %s, above %s", name, micros(float64(worst)), micros(float64(o.LimitUS)))
+		return fmt.Sprintf("objective missed: %s is %s, above %s", name, Micros(float64(worst)), Micros(float64(o.LimitUS)))
 	}
 	return ""
 }
@@ -222,7 +222,7 @@ func foundLimit(p *Report, r *Run) Limit {
 	service := r.fleet.sum(every).service
 	if d := p.LaneDelayUS; d != nil && service != nil {
 		if typical := float64(service.ValueAtPercentile(50)); d.Mean > typical/2 && d.Mean > 100 {
-			return Limit{ByClient, fmt.Sprintf("answers waited %s on average for their lane, after %s (p50) of service time", micros(d.Mean), micros(typical))}
+			return Limit{ByClient, fmt.Sprintf("answers waited %s on average for their lane, after %s (p50) of service time", Micros(d.Mean), Micros(typical))}
 		}
 	}
 	full := p.InFlight / float64(max(p.Threads, 1))
@@ -230,7 +230,7 @@ func foundLimit(p *Report, r *Run) Limit {
 		return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, while the busiest worker used %s of its cores; more threads may raise the rate, at higher latency", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 	}
 	if p.Paced && p.LagUS != nil {
-		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", micros(float64(p.LagUS.P99)), number(p.InFlight), p.Threads)}
+		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", Micros(float64(p.LagUS.P99)), number(p.InFlight), p.Threads)}
 	}
 	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 }

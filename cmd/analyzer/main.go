@@ -85,13 +85,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // write writes the report to a file, or to standard output if there is none.
-func write(doc *analysis.Document, form analysis.Format, file string, stdout io.Writer) (err error) {
+func write(doc *analysis.Document, form analysis.Format, file string, stdout io.Writer) error {
 	if file != "" {
-		f, err := os.Create(file)
-		if err != nil {
-			return err
-		}
-		return errors.Join(doc.Write(f, form, false), f.Close())
+		return doc.WriteFile(file, form)
 	}
 	return doc.Write(stdout, form, colourful(stdout))
 }

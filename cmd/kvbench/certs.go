@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kvbench/kvbench/internal/control"
 )
@@ -44,12 +45,8 @@ same authority; running workers take up changed files by themselves.`,
 	return cmd
 }
 
-// securityFlags are those of the control connection, the same for both sides.
-type securityFlags interface {
-	StringVar(p *string, name string, value string, usage string)
-}
-
-func addSecurityFlags(f securityFlags, s *control.Security, worker bool) {
+// addSecurityFlags adds the flags of the control connection, the same for both sides.
+func addSecurityFlags(f *pflag.FlagSet, s *control.Security, worker bool) {
 	own, other := "coordinator's", "workers'"
 	if worker {
 		own, other = "worker's", "coordinators'"

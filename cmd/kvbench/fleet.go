@@ -25,12 +25,11 @@ type fleetFlags struct {
 	local    int
 	tune     tuning // of local workers
 	security control.Security
-	flags    *pflag.FlagSet
 }
 
 // addFleetFlags adds the flags; local says whether workers in this process are of use to the verb.
 func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
-	l := &fleetFlags{flags: f}
+	l := &fleetFlags{}
 	f.StringVar(&l.workers, "workers", "", "workers, `host:port`,… or dns:///name:port for all addresses of a name")
 	f.BoolVar(&l.kube, "kube", false, "find worker pods through the kubeconfig, and forward a port to each")
 	f.StringVarP(&l.pods.Namespace, "namespace", "n", "", "`namespace` of the pods (default: the context's)")
@@ -46,7 +45,7 @@ func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
 }
 
 // connect finds the workers and says hello to them. release ends what it started.
-func (l *fleetFlags) connect(ctx context.Context, a *app, expected int, log *slog.Logger) (fleet *coordinator.Fleet, release func() error, err error) {
+func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger) (fleet *coordinator.Fleet, release func() error, err error) {
 	release = func() error { return nil }
 	options := coordinator.Options{Security: l.security, Log: log}
 	var targets []coordinator.Target

@@ -10,6 +10,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/results"
 )
@@ -65,8 +66,8 @@ func (p *progress) draw(s *coordinator.Snapshot) {
 			if w.Silent > 2*time.Second && w.State == results.Running {
 				state = fmt.Sprintf("silent %.0fs", w.Silent.Seconds())
 			}
-			line := fmt.Sprintf("  %-24.24s %-11s %12s %10s %10s %9s %9s", w.Name, state, count(w.Rate),
-				quantile(w.Service, 50), quantile(w.Service, 99), short(w.LagP99), count(float64(w.Errors)))
+			line := fmt.Sprintf("  %-24.24s %-11s %12s %10s %10s %9s %9s", w.Name, state, analysis.Grouped(w.Rate),
+				quantile(w.Service, 50), quantile(w.Service, 99), analysis.Micros(float64(w.LagP99.Microseconds())), analysis.Grouped(float64(w.Errors)))
 			if w.Reason != "" {
 				line += "  " + w.Reason
 			}
@@ -96,9 +97,9 @@ func headline(s *coordinator.Snapshot) string {
 		fmt.Fprintf(&b, " %d workers, run %s", len(s.Workers), s.RunID)
 		return b.String()
 	}
-	fmt.Fprintf(&b, " %s op/s", count(t.Rate))
+	fmt.Fprintf(&b, " %s op/s", analysis.Grouped(t.Rate))
 	if t.Target > 0 {
-		fmt.Fprintf(&b, " of %s", count(t.Target))
+		fmt.Fprintf(&b, " of %s", analysis.Grouped(t.Target))
 	}
 	if t.Service != nil {
 		fmt.Fprintf(&b, "  service p50 %s p99 %s", quantile(t.Service, 50), quantile(t.Service, 99))
@@ -106,13 +107,13 @@ func headline(s *coordinator.Snapshot) string {
 	if t.Response != nil {
 		fmt.Fprintf(&b, "  response p99 %s", quantile(t.Response, 99))
 	}
-	fmt.Fprintf(&b, "  done %s", count(float64(t.Operations)))
+	fmt.Fprintf(&b, "  done %s", analysis.Grouped(float64(t.Operations)))
 	for _, c := range []struct {
 		name string
 		n    int64
 	}{{"not found", t.NotFound}, {"WRONG", t.Wrong}, {"errors", t.Errors}, {"skipped", t.Skipped}} {
 		if c.n > 0 {
-			fmt.Fprintf(&b, "  %s %s", c.name, count(float64(c.n)))
+			fmt.Fprintf(&b, "  %s %s", c.name, analysis.Grouped(float64(c.n)))
 		}
 	}
 	atWork := 0
@@ -134,35 +135,10 @@ func bar(at, of time.Duration, width int) string {
 	return fmt.Sprintf("  [%s%s] %s left", strings.Repeat("=", done), strings.Repeat(" ", width-done), max(0, of-at).Round(time.Second))
 }
 
-// count writes a whole number with its thousands apart.
-func count(x float64) string {
-	digits := fmt.Sprintf("%.0f", x)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
 // quantile is a percentile of a histogram of microseconds.
 func quantile(h *hdrhistogram.Histogram, percentile float64) string {
 	if h == nil || h.TotalCount() == 0 {
 		return "-"
 	}
-	return short(time.Duration(h.ValueAtPercentile(percentile)) * time.Microsecond)
-}
-
-// short writes a duration with three digits.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%d µs", d.Microseconds())
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.2f ms", d.Seconds()*1e3)
-	case d < 100*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
-	case d < time.Second:
-		return fmt.Sprintf("%.0f ms", d.Seconds()*1e3)
-	default:
-		return fmt.Sprintf("%.2f s", d.Seconds())
-	}
+	return analysis.Micros(float64(h.ValueAtPercentile(percentile)))
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,15 +47,12 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 		return usage(err)
 	}
 	doc := analysis.Summarize(runs...)
-	out, colour := a.stdout, a.colour(a.stdout)
 	if r.file != "" && r.file != "-" {
-		if out, err = os.Create(r.file); err != nil {
-			return usage(err)
-		}
-		defer func() { err = errors.Join(err, out.Close()) }()
-		colour = false
+		err = usage(doc.WriteFile(r.file, format))
+	} else {
+		err = doc.Write(a.stdout, format, a.colour(a.stdout))
 	}
-	if err := doc.Write(out, format, colour); err != nil {
+	if err != nil {
 		return err
 	}
 	if code := doc.Code(); code != exitcode.Valid {

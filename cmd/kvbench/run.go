@@ -153,7 +153,7 @@ func (b *bench) run() error {
 	first, second, release := a.interruptible()
 	defer release()
 	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	fleet, disconnect, err := b.fleet.connect(first, a, s.Clients, log)
+	fleet, disconnect, err := b.fleet.connect(first, s.Clients, log)
 	if err != nil {
 		return err
 	}

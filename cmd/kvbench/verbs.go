@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/coordinator"
 )
 
@@ -24,7 +25,7 @@ func (a *app) fleetVerb(cmd *cobra.Command, do func(ctx context.Context, f *coor
 		ctx, _, release := a.interruptible()
 		defer release()
 		log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		f, disconnect, err := fleet.connect(ctx, a, 0, log)
+		f, disconnect, err := fleet.connect(ctx, 0, log)
 		if err == nil {
 			err = errors.Join(do(ctx, f, args), disconnect())
 		}
@@ -117,7 +118,7 @@ func (a *app) targetCommand() *cobra.Command {
 		}
 		at, err := f.SetTarget(ctx, run, target)
 		if err == nil {
-			fmt.Fprintf(a.stderr, "%s operations a second from %v of the run on\n", count(target), at.Round(time.Millisecond))
+			fmt.Fprintf(a.stderr, "%s operations a second from %v of the run on\n", analysis.Grouped(target), at.Round(time.Millisecond))
 		}
 		return err
 	})

@@ -23,9 +23,6 @@ func Since(epoch time.Time) Real { return Real{epoch} }
 // Now implements [Clock].
 func (c Real) Now() time.Duration { return time.Since(c.epoch) }
 
-// Wall converts a moment of the run to wall-clock time.
-func (c Real) Wall(t time.Duration) time.Time { return c.epoch.Add(t) }
-
 // Manual is a clock that stands still until it is moved. The zero value is
 // ready. It is for one goroutine.
 type Manual struct{ now time.Duration }

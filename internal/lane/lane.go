@@ -38,7 +38,6 @@ type Config struct {
 	Pacer    *pace.Pacer   // nil: start whenever a thread is free
 	Share    pace.Share    // the operation indexes of this lane
 	Threads  int           // most operations in flight
-	Start    time.Duration // start nothing before; normally 0
 	End      time.Duration // start nothing at or after; 0: until the source ends
 	Grace    time.Duration // what is in flight at the end may take so long
 }
@@ -168,8 +167,8 @@ func (l *Lane) over(now time.Duration) bool {
 // again if nothing completes before.
 func (l *Lane) start(now time.Duration) time.Duration {
 	for !l.over(now) {
-		if now < l.cfg.Start {
-			return l.cfg.Start
+		if now < 0 {
+			return 0 // the start
 		}
 		if len(l.free) == 0 {
 			return l.last
