@@ -72,6 +72,11 @@ func TestProfileRefuses(t *testing.T) {
 	}
 }
 
+// laneShare is the share of lane of lanes of worker of workers, as workload.Place deals indexes.
+func laneShare(worker, workers, lane, lanes int) Share {
+	return Share{First: int64(worker + workers*lane), Step: int64(workers * lanes)}
+}
+
 // TestSharesAddUp: whatever the numbers of workers and lanes, every slot of the
 // fleet starts exactly once, at its moment.
 func TestSharesAddUp(t *testing.T) {
@@ -81,7 +86,7 @@ func TestSharesAddUp(t *testing.T) {
 		var all []time.Duration
 		for worker, lanes := range fleet {
 			for lane := range lanes {
-				p := New(Config{Profile: Constant(rate), Share: LaneShare(worker, len(fleet), lane, lanes), CatchUp: 2})
+				p := New(Config{Profile: Constant(rate), Share: laneShare(worker, len(fleet), lane, lanes), CatchUp: 2})
 				for p.Due() < end {
 					_, due := p.Take(p.Ready())
 					all = append(all, due)
@@ -158,7 +163,7 @@ func TestNoCatchUpSkipsAndCounts(t *testing.T) {
 func TestOwed(t *testing.T) {
 	t.Parallel()
 	for _, arrivals := range []Arrivals{Uniform, Poisson} {
-		p := New(Config{Profile: Constant(1000), Share: LaneShare(1, 3, 0, 2), Arrivals: arrivals, CatchUp: 2})
+		p := New(Config{Profile: Constant(1000), Share: laneShare(1, 3, 0, 2), Arrivals: arrivals, CatchUp: 2})
 		q := New(p.cfg)
 		var n int64
 		for ; q.Due() < 10*time.Second; n++ {
@@ -177,7 +182,7 @@ func TestPoisson(t *testing.T) {
 	const rate, end = 5000.0, 20 * time.Second
 	var all []time.Duration
 	for lane := range 4 {
-		p := New(Config{Profile: Constant(rate), Share: LaneShare(0, 1, lane, 4), Arrivals: Poisson, Seed: 7, CatchUp: 2})
+		p := New(Config{Profile: Constant(rate), Share: laneShare(0, 1, lane, 4), Arrivals: Poisson, Seed: 7, CatchUp: 2})
 		for p.Due() < end {
 			_, due := p.Take(p.Ready())
 			all = append(all, due)

@@ -19,14 +19,6 @@ type Share struct {
 	First, Step int64
 }
 
-// LaneShare returns the share of a lane: worker of workers, lane of lanes, each counted from 0.
-func LaneShare(worker, workers, lane, lanes int) Share {
-	return Share{
-		First: int64(worker) + int64(workers)*int64(lane),
-		Step:  int64(workers) * int64(lanes),
-	}
-}
-
 // Arrivals says how slots are spread over time.
 type Arrivals uint8
 

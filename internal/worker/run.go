@@ -217,7 +217,7 @@ func (r *run) build() error {
 			Clock:    &r.clock,
 			Session:  session,
 			Recorder: r.collector.Recorder(l),
-			Share:    pace.LaneShare(r.worker, r.workers, l, lanes),
+			Share:    pace.Share{First: place.Index(0), Step: place.Index(1) - place.Index(0)},
 			Threads:  threads(s.Threads, l, lanes),
 			End:      r.end(),
 			Grace:    s.Grace,
