@@ -94,6 +94,9 @@ func (h *Histogram) reset() {
 	h.count, h.lo, h.hi = 0, buckets, 0
 }
 
+// Highest returns the lowest value, in microseconds, of the highest bucket in use; h must not be empty.
+func (h *Histogram) Highest() int64 { return valueOf(h.hi) }
+
 // Each calls f for every bucket in use, in rising order, with its lowest value
 // in microseconds.
 func (h *Histogram) Each(f func(us, count int64)) {

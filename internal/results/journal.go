@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -26,9 +24,9 @@ type Journal struct {
 
 	hist, counts, errs, traffic, secs *os.File
 
-	buf    []byte
-	packed *hdrhistogram.PackedHistogram
-	last   time.Duration
+	buf     []byte
+	encoder *measure.Encoder
+	last    time.Duration
 }
 
 // CreateJournal makes a worker's directory, whose parent must be there, and
@@ -42,9 +40,9 @@ func CreateJournal(dir string, w Worker) (j *Journal, err error) {
 		return nil, err
 	}
 	j = &Journal{
-		dir:    dir,
-		worker: w,
-		packed: hdrhistogram.NewPacked(measure.Lowest, measure.Highest, measure.Digits),
+		dir:     dir,
+		worker:  w,
+		encoder: measure.NewEncoder(),
 	}
 	defer func() {
 		if err != nil {
@@ -97,9 +95,7 @@ func (j *Journal) Write(iv *measure.Interval, target float64, host measure.HostS
 
 	j.buf = j.buf[:0]
 	for _, p := range parts {
-		if err := j.appendHistograms(iv, p.set, p.warmup); err != nil {
-			return err
-		}
+		j.appendHistograms(iv, p.set, p.warmup)
 	}
 	if err := j.flush(j.hist); err != nil {
 		return err
@@ -142,39 +138,23 @@ func (j *Journal) flush(f *os.File) error {
 	return nil
 }
 
-func (j *Journal) appendHistograms(iv *measure.Interval, set *measure.Set, warmup bool) error {
+func (j *Journal) appendHistograms(iv *measure.Interval, set *measure.Set, warmup bool) {
 	for row := range measure.Row(measure.Rows) {
 		cell := &set.Cells[row]
-		if err := j.appendHistogram(iv, cell.Service, Tag{warmup, row, Service}); err != nil {
-			return err
-		}
-		if err := j.appendHistogram(iv, cell.Response, Tag{warmup, row, Response}); err != nil {
-			return err
-		}
+		j.appendHistogram(iv, cell.Service, Tag{warmup, row, Service})
+		j.appendHistogram(iv, cell.Response, Tag{warmup, row, Response})
 	}
-	if err := j.appendHistogram(iv, set.Lag, Tag{warmup, 0, Lag}); err != nil {
-		return err
-	}
-	return j.appendHistogram(iv, set.Lane, Tag{warmup, 0, Lane})
+	j.appendHistogram(iv, set.Lag, Tag{warmup, 0, Lag})
+	j.appendHistogram(iv, set.Lane, Tag{warmup, 0, Lane})
 }
 
-func (j *Journal) appendHistogram(iv *measure.Interval, h *measure.Histogram, tag Tag) error {
+func (j *Journal) appendHistogram(iv *measure.Interval, h *measure.Histogram, tag Tag) {
 	if h == nil || h.Count() == 0 {
-		return nil
+		return
 	}
-	j.packed.Reset()
-	var highest int64
-	h.Each(func(us, count int64) {
-		_ = j.packed.RecordValues(us, count) // fails only outside of the range that both share
-		highest = us
-	})
-	text, err := j.packed.Encode()
-	if err != nil {
-		return fmt.Errorf("encode a histogram: %w", err)
-	}
-	j.buf = fmt.Appendf(j.buf, "Tag=%s,%.6f,%.6f,%d.000,%s\n",
-		tag, seconds(iv.Start), seconds(iv.End)-seconds(iv.Start), highest, text)
-	return nil
+	j.buf = fmt.Appendf(j.buf, "Tag=%s,%.6f,%.6f,%d.000,",
+		tag, seconds(iv.Start), seconds(iv.End)-seconds(iv.Start), h.Highest())
+	j.buf = append(j.encoder.Append(j.buf, h), '\n')
 }
 
 // Tags of counts.csv that are no rows. That of the operations started of a kind
