@@ -12,12 +12,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tikv/client-go/v2/config"
 	"github.com/tikv/client-go/v2/rawkv"
 	"github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/kvbench/kvbench/internal/store/tcp"
 )
 
 // Cluster is an open connection to a cluster. Its methods may be called from any goroutine.
@@ -90,7 +93,13 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 		return nil, err
 	}
 	codec := raw.GetPDClient().(*tikv.CodecPDClient).GetCodec()
-	if err := replaceRPC(raw, tracedClient{tikv.NewRPCClient(tikv.WithSecurity(c.security()), tikv.WithCodec(codec))}); err != nil {
+	alive := time.Duration(config.GetGlobalConfig().TiKVClient.GrpcKeepAliveTimeout) * time.Second
+	rpc := tikv.NewRPCClient(
+		tikv.WithSecurity(c.security()),
+		tikv.WithCodec(codec),
+		withGRPCDialOptions(grpc.WithContextDialer(tcp.Dialer(alive))),
+	)
+	if err := replaceRPC(raw, tracedClient{rpc}); err != nil {
 		return nil, err
 	}
 	raw.SetColumnFamily(c.ColumnFamily)

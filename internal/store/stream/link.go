@@ -18,6 +18,7 @@ import (
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/store/rawkv"
+	"github.com/kvbench/kvbench/internal/store/tcp"
 )
 
 const (
@@ -26,6 +27,9 @@ const (
 	maxPause    = time.Second
 	room        = 8        // messages that may wait for a link's sender
 	windowSize  = 16 << 20 // so that flow control is not what is measured
+
+	aliveTime    = 10 * time.Second // as client-go
+	aliveTimeout = 3 * time.Second
 )
 
 type linkState uint8
@@ -90,6 +94,7 @@ const commandsMethod = "/tikvpb.Tikv/BatchCommands"
 func dial(address string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(tcp.Dialer(aliveTimeout)),
 		grpc.WithInitialWindowSize(windowSize),
 		grpc.WithInitialConnWindowSize(windowSize),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
@@ -97,7 +102,7 @@ func dial(address string, creds credentials.TransportCredentials) (*grpc.ClientC
 			Backoff:           backoff.Config{BaseDelay: minPause, Multiplier: 1.6, Jitter: .2, MaxDelay: maxPause},
 			MinConnectTimeout: connectTime,
 		}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}), // as client-go
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveTime, Timeout: aliveTimeout}),
 	)
 }
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package tcp
+
+import (
+	"net"
+	"time"
+)
+
+func newConn(c *net.TCPConn, _ time.Duration) (net.Conn, error) { return c, nil }
