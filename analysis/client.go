@@ -32,6 +32,9 @@ func (r *Report) client(w *WorkerRow) string {
 	if n, instances := r.Spec["tikv.conncount"], r.Spec["tikv.clients"]; w.Driver == spec.RawKV && n != "" && instances != "" {
 		parts = append(parts, fmt.Sprintf("tikv.clients %s, tikv.conncount %s", instances, n))
 	}
+	if w.OneCoreS > 0 {
+		parts = append(parts, "one core at a time while that was enough")
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.Tuning)) {
 		parts = append(parts, fmt.Sprintf("%s %s", strings.ReplaceAll(name, "_", " "), w.Tuning[name]))
 	}

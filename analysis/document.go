@@ -148,6 +148,7 @@ type WorkerRow struct {
 	CPUWaitS      float64           `json:"cpu_wait_s"`    // its threads were ready to run and had no core
 	MachineShare  float64           `json:"machine_share"` // of its machine's processors, in use by anyone
 	Cores         int               `json:"cores"`
+	OneCoreS      float64           `json:"one_core_s"` // it used one of its cores at a time
 	Driver        string            `json:"driver"`
 	Lanes         int               `json:"lanes"`
 	Tuning        map[string]string `json:"tuning"` // how its process was set up

@@ -31,6 +31,7 @@ type part struct {
 	machine  float64       // seconds of the window × share of the machine in use by anyone
 	cores    int
 	busiest  float64 // share of the cores in the busiest second
+	oneCore  float64 // seconds in which it used one of several cores at a time
 	gcPause  time.Duration
 	schedP99 time.Duration // of the worst second
 	rss      int64
@@ -119,6 +120,9 @@ func (p *part) addHost(s *results.Second, share float64) {
 	if took >= 0.5 && s.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting
 		p.busiest = max(p.busiest, s.Host.CPU.Seconds()/(took*float64(s.Host.Cores)))
 	}
+	if s.Host.Procs == 1 && s.Host.Cores > 1 {
+		p.oneCore += share * took
+	}
 	p.gcPause += time.Duration(share * float64(s.Host.GCPause))
 	p.schedP99 = max(p.schedP99, s.Host.SchedP99)
 	p.rss = max(p.rss, s.Host.RSSBytes)
@@ -152,6 +156,7 @@ func (p *part) merge(o *part) {
 	p.cpuWait += o.cpuWait
 	p.cores += o.cores
 	p.busiest = max(p.busiest, o.busiest)
+	p.oneCore += o.oneCore
 	p.gcPause += o.gcPause
 	p.schedP99 = max(p.schedP99, o.schedP99)
 	p.rss += o.rss

@@ -160,7 +160,7 @@ func (p *Report) addWorker(w *worker, part *part, rate func(float64) float64) {
 		ServiceUS: measure.LatencyOf(good.service), ResponseUS: measure.LatencyOf(good.response),
 		LagUS: measure.LatencyOf(part.lag), LaneDelayUS: measure.LatencyOf(part.lane),
 		Skipped: part.skipped,
-		CPUS:    part.cpu.Seconds(), CPUShare: part.cpuShare(), CPUShareMax: part.busiest, Cores: part.cores,
+		CPUS:    part.cpu.Seconds(), CPUShare: part.cpuShare(), CPUShareMax: part.busiest, Cores: part.cores, OneCoreS: part.oneCore,
 		Driver: w.info.Driver, Lanes: w.info.Lanes, Tuning: w.info.Tuning,
 		CPUWaitS: part.cpuWait.Seconds(), MachineShare: rate(part.machine),
 		GCPauseS: part.gcPause.Seconds(), SchedP99US: part.schedP99.Microseconds(), RSSBytes: part.rss,

@@ -71,7 +71,11 @@ func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger
 			return nil, nil, err
 		}
 	case l.local > 0:
-		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Tune: l.tune.apply, Open: opener(nil), Log: log})
+		cores, err := l.tune.begin()
+		if err != nil {
+			return nil, nil, err
+		}
+		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Cores: cores, Tune: l.tune.apply, Open: opener(nil), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}

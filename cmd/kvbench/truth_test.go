@@ -104,6 +104,33 @@ func TestLimitIsJudged(t *testing.T) {
 	}
 }
 
+// TestCoresByPace: a slow run uses one core at a time, and says so; what is asked for, or runs as fast as it goes, uses all.
+func TestCoresByPace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a quarter of a minute")
+	}
+	f := newFleet(t, 0)
+	for _, c := range []struct {
+		args  []string
+		one   bool
+		cores int
+	}{
+		{[]string{"--target", "100"}, true, 3},
+		{[]string{"--target", "100", "--cores", "2"}, false, 2},
+		{nil, false, 3},
+	} {
+		args := append([]string{"run", "-w", "read", "--pd", f.cluster.PDAddr(), "--out", f.out, "--json", "--quiet", "-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10", "--threads", "4", "--duration", "3s"}, c.args...)
+		p := reportOf(t, startIn(t, []string{"GOMAXPROCS=3"}, args...))
+		w := &p.Workers[0]
+		if w.Cores != c.cores || (w.OneCoreS > 0.5) != c.one {
+			t.Errorf("%s: %v s of %v with one core at a time, of %d", c.args, w.OneCoreS, p.WindowS, w.Cores)
+		}
+		if text := do(t, "analyze", f.out+"/"+p.RunID); strings.Contains(text, "one core at a time") != c.one {
+			t.Errorf("%s: the report says:\n%s", c.args, text)
+		}
+	}
+}
+
 // TestLagAtHalfOfCapacity states how late a worker's operations start, and which rate they reach, over
 // the real driver, at half of what it can do. What is good on a quiet machine is in docs/performance.md;
 // here the bounds are such that only a broken schedule misses them.

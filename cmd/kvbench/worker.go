@@ -60,6 +60,10 @@ address put load on your database.`,
 	addSecurityFlags(f, &security, true)
 	f.BoolVar(&security.Insecure, "insecure", false, "listen beyond loopback although anybody there may then start load")
 	cmd.RunE = func(*cobra.Command, []string) error {
+		var err error
+		if cfg.Cores, err = tune.begin(); err != nil {
+			return err
+		}
 		cfg.Tune = tune.apply
 		return a.worker(listen, metricsAddr, pprof, cfg, security)
 	}

@@ -14,7 +14,8 @@ import (
 // means to tell whether the client was the limit.
 type HostSample struct {
 	CPU        time.Duration // user and system time of the process
-	Cores      int           // how many the process may use (GOMAXPROCS)
+	Cores      int           // how many the process may use
+	Procs      int           // how many it used at a time, at the end (GOMAXPROCS)
 	GCs        int64         // garbage collections
 	GCPause    time.Duration // total time stopped by them
 	Goroutines int
@@ -34,6 +35,7 @@ type HostSample struct {
 
 // Host samples the process. It is for one goroutine.
 type Host struct {
+	cores   int
 	cpu     time.Duration
 	gcs     int64
 	gcPause time.Duration
@@ -45,9 +47,10 @@ type Host struct {
 	waits       *threadWaits
 }
 
-// NewHost returns a sampler whose first sample begins now.
+// NewHost returns a sampler whose first sample begins now, while the process uses all the
+// cores that it may.
 func NewHost() *Host {
-	h := &Host{waits: newThreadWaits(), metrics: []metrics.Sample{
+	h := &Host{cores: runtime.GOMAXPROCS(0), waits: newThreadWaits(), metrics: []metrics.Sample{
 		{Name: "/sched/latencies:seconds"},
 		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines/runnable:goroutines"},
@@ -63,7 +66,8 @@ func (h *Host) Sample() HostSample {
 	metrics.Read(h.metrics)
 	s := HostSample{
 		CPU:        cpu - h.cpu,
-		Cores:      runtime.GOMAXPROCS(0),
+		Cores:      h.cores,
+		Procs:      runtime.GOMAXPROCS(0),
 		GCs:        h.gcStats.NumGC - h.gcs,
 		GCPause:    h.gcStats.PauseTotal - h.gcPause,
 		Goroutines: runtime.NumGoroutine(),

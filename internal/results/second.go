@@ -133,6 +133,7 @@ var secondColumns = []column{
 	integer("lane_p99_us", func(s *Second) *int64 { return &s.LaneP99 }),
 	duration("cpu_s", time.Second, func(s *Second) *time.Duration { return &s.Host.CPU }),
 	integer("cores", func(s *Second) *int { return &s.Host.Cores }),
+	integer("gomaxprocs", func(s *Second) *int { return &s.Host.Procs }),
 	integer("gcs", func(s *Second) *int64 { return &s.Host.GCs }),
 	duration("gc_pause_us", time.Microsecond, func(s *Second) *time.Duration { return &s.Host.GCPause }),
 	duration("sched_p50_us", time.Microsecond, func(s *Second) *time.Duration { return &s.Host.SchedP50 }),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -331,6 +332,8 @@ func (r *run) describe() results.Worker {
 // execute runs the lanes to their end, and completes the journal. It is the
 // owner of all of the run's goroutines.
 func (r *run) execute(journal *results.Journal) {
+	r.cfg.Cores.expect(r, math.Inf(1))
+	defer r.cfg.Cores.leave(r)
 	traffic := watchTraffic(r.driver)
 	var lanes, others sync.WaitGroup
 	for l := range r.lanes {
@@ -416,8 +419,9 @@ func (r *run) record(journal *results.Journal, traffic *traffic) {
 		if failed {
 			return
 		}
-		target, sent := r.targetIn(iv.Start, iv.End), traffic.sample()
-		if err := journal.Write(iv, target, host.Sample(), sent...); err != nil {
+		target, sent, used := r.targetIn(iv.Start, iv.End), traffic.sample(), host.Sample()
+		r.cfg.Cores.expect(r, r.need(iv, used.CPU))
+		if err := journal.Write(iv, target, used, sent...); err != nil {
 			failed = true
 			r.log.Error("the journal cannot be written; the run ends", "error", err)
 			r.stop(workerpb.End_END_FAILED, 0, err)
@@ -503,6 +507,7 @@ func (r *run) retarget(at time.Duration, target float64) error {
 		return fmt.Errorf("run %s is unpaced: it has no target to change", r.id)
 	}
 	r.target = r.target.Change(at, target/float64(r.spec.Batch))
+	r.cfg.Cores.expect(r, math.Inf(1)) // until it is seen what it takes
 	for _, l := range r.lanes {
 		l.Retarget(r.target)
 	}

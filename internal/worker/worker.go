@@ -49,6 +49,8 @@ type Config struct {
 	Lanes int
 	// Tune sets the process up for a run with a driver, and returns how, for the results; nil: nothing is.
 	Tune func(driver string) map[string]string
+	// Cores is the process's; nil: the runs use as many as there are.
+	Cores *Cores
 	// Open opens the database of a run. It gives up when the context ends.
 	Open func(context.Context, *spec.Spec) (store.Driver, error)
 	// Metrics is told what is measured; nil: nobody is.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/measure"
+)
+
+// Cores says how many cores at a time the runs of a process use (GOMAXPROCS): all,
+// or one while that is enough.
+//
+// Whenever one goroutine hands something to another, the Go runtime wakes a thread for it on a core that
+// is idle. A busy client gains from that. At a slow pace the thread finds nothing that
+// the first one has not done by itself meanwhile: a read at 5,000/s costs half as much CPU on one core,
+// and its measured time is shorter by a third (docs/performance.md).
+//
+// Cores is shared by the workers of a process, and does nothing if it is nil.
+type Cores struct {
+	all int
+
+	mu    sync.Mutex
+	using int
+	needs map[*run]float64 // of the process in the next seconds, in cores, as its runs see it
+}
+
+// oneIsEnough is how many cores the process may need for one to be enough. What is
+// left is for bursts, and one core is left again where more than that is used: one then does with
+// 0.5 what two did with 0.65.
+const oneIsEnough = 0.65
+
+// NewCores returns the cores of this process. There must be no other.
+func NewCores() *Cores {
+	n := runtime.GOMAXPROCS(0)
+	return &Cores{all: n, using: n, needs: make(map[*run]float64)}
+}
+
+// expect notes what a run expects the process to need, in cores, until it is asked again.
+func (c *Cores) expect(r *run, need float64) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needs[r] = need
+	c.deal()
+}
+
+// leave forgets a run.
+func (c *Cores) leave(r *run) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.needs, r)
+	c.deal()
+}
+
+// deal sets the number of cores. Those of a process without a run are all.
+func (c *Cores) deal() {
+	using := 1
+	for _, need := range c.needs {
+		if need > oneIsEnough {
+			using = c.all
+		}
+	}
+	if len(c.needs) == 0 {
+		using = c.all
+	}
+	if using != c.using {
+		runtime.GOMAXPROCS(using)
+		c.using = using
+	}
+}
+
+// need predicts how many cores the process will need in the next two seconds, from
+// what it used in an interval. Unpaced, there is no saying.
+func (r *run) need(iv *measure.Interval, used time.Duration) float64 {
+	if !r.spec.Paced() {
+		return math.Inf(1)
+	}
+	took := iv.End - iv.Start
+	next := max(r.targetIn(iv.End, iv.End+time.Second), r.targetIn(iv.End+time.Second, iv.End+2*time.Second))
+	var started float64
+	for k := range iv.Window.Started {
+		started += float64(iv.Window.Started[k] + iv.Warmup.Started[k])
+	}
+	// At a few operations a second their number says little, and next to nothing is used.
+	const few = 100
+	growth := (next + few) / (started/took.Seconds() + few)
+	return used.Seconds() / took.Seconds() * max(1, growth)
+}
