@@ -48,8 +48,8 @@ var workloads = []workload{
 	{name: "batch 20 read", kind: "read", batch: 20, threads: 64, scale: 20},
 	{name: "batch 20 read", kind: "read", batch: 20, threads: 800, scale: 20},
 	{name: "point read", kind: "read", batch: 1, threads: 1, scale: 4},
-	{name: "point read", kind: "read", batch: 1, threads: 64, target: 5_000, scale: 2},
-	{name: "point read", kind: "read", batch: 1, threads: 64, target: 20_000, scale: 4},
+	{name: "point read", kind: "read", batch: 1, threads: 64, target: 5_000, scale: 4},
+	{name: "point read", kind: "read", batch: 1, threads: 64, target: 20_000, scale: 8},
 }
 
 func (w workload) String() string {

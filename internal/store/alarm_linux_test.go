@@ -16,7 +16,7 @@ const every = 200 * time.Microsecond
 
 // cpu reports what the process used for each of a benchmark's rounds.
 func cpu(b *testing.B, before time.Duration) {
-	b.ReportMetric(float64((used(b) - before).Nanoseconds())/1e3/float64(b.N), "cpu-µs/op")
+	b.ReportMetric(float64((used(b)-before).Nanoseconds())/1e3/float64(b.N), "cpu-µs/op")
 }
 
 func used(b *testing.B) time.Duration {
