@@ -75,6 +75,8 @@ func (a *app) runCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
+	// A load of which a worker is lost is not complete, and a verification has not seen everything.
+	cmd.Flags().IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
 	return cmd
 }
@@ -105,7 +107,6 @@ func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	b.report.add(f)
 	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results")
-	f.IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
 	cmd.RunE = func(*cobra.Command, []string) error { return b.run() }
 	return b
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 // TestDecide: only what is certain is claimed.
@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 // is claimed to be lost; then one is.
 func TestVerifyWrites(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, _ := trio(t, db)
 	job := func() Job {
 		return Job{Out: t.TempDir(), Spec: properties(t, map[string]string{
@@ -95,7 +95,7 @@ func TestVerifyWrites(t *testing.T) {
 // and a run is still refused that does not fit.
 func TestManifestInResults(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	f, _ := trio(t, db)
 	out := t.TempDir()
 	run := func(change map[string]string) (warnings []string, err error) {
@@ -145,7 +145,7 @@ func TestLoadedRecordsAreUsed(t *testing.T) {
 }
 
 func testLoadedRecordsAreUsed(t *testing.T, where string) {
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	f, _ := trio(t, db)
 	out := t.TempDir()
 	var said []string // of the record count
@@ -251,7 +251,7 @@ func testLoadedRecordsAreUsed(t *testing.T, where string) {
 // for each.
 func TestVerifyTable(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	f, _ := trio(t, db)
 	out := t.TempDir()
 	count := map[string]string{"dotransactions": "false", "recordcount": "3000", "target": "0", "maxexecutiontime": "0", "dataintegrity": "true"}

@@ -21,8 +21,8 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/store/memory"
 	"github.com/kvbench/kvbench/internal/worker"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
 )
 
 // The tests here wait most of their time, so that more of them than there are
@@ -50,7 +50,7 @@ type process struct {
 	log     *slog.Logger
 }
 
-func newProcess(t *testing.T, name string, db *workertest.Memory, sec control.Security, log *slog.Logger) *process {
+func newProcess(t *testing.T, name string, db *memory.DB, sec control.Security, log *slog.Logger) *process {
 	t.Helper()
 	p := &process{t: t, sec: sec, address: "127.0.0.1:0", log: log,
 		cfg: worker.Config{Name: name, Version: "test", Data: filepath.Join(t.TempDir(), name), Lanes: 1, Open: db.Open, Log: log}}
@@ -186,7 +186,7 @@ func (other) Hello(context.Context, *workerpb.HelloRequest) (*workerpb.HelloResp
 
 func TestConnectRefuses(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	a := newProcess(t, "a", db, control.Security{}, quiet)
 
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -240,7 +240,7 @@ func TestConnectRefuses(t *testing.T) {
 // TestSameVersion: a run is not begun by workers that are another kvbench.
 func TestSameVersion(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	var ps []*process
 	for _, name := range []string{"w0", "w1", "w2"} { // all are version "test"
 		ps = append(ps, newProcess(t, name, db, control.Security{}, quiet))
@@ -280,7 +280,7 @@ func TestSameVersion(t *testing.T) {
 
 func TestNamesAreUnique(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	var ps []*process
 	for _, name := range []string{"host", "host", "pod-0"} {
 		ps = append(ps, newProcess(t, name, db, control.Security{}, quiet))
@@ -310,7 +310,7 @@ func TestFailures(t *testing.T) {
 
 func TestOffsetIsMeasured(t *testing.T) {
 	t.Parallel()
-	p := newProcess(t, "a", &workertest.Memory{}, control.Security{}, quiet)
+	p := newProcess(t, "a", &memory.DB{}, control.Security{}, quiet)
 	f := fleetOf(t, control.Security{}, p)
 	o, err := measureOffset(t.Context(), f.members[0].client)
 	if err != nil {

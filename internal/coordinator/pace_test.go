@@ -11,7 +11,7 @@ import (
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/pace"
 	"github.com/kvbench/kvbench/internal/spec"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 // reported is what the analysis says of a run.
@@ -43,7 +43,7 @@ func TestTargetIsReached(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			db := &workertest.Memory{}
+			db := &memory.DB{}
 			f, _ := trio(t, db)
 			s, err := f.Run(t.Context(), Job{Out: t.TempDir(), Spec: properties(t, map[string]string{
 				"target": tt.target, "arrival": tt.arrival, "warmuptime": "1", "threadcount": "64",
@@ -82,7 +82,7 @@ func TestTargetIsReached(t *testing.T) {
 // moment that it was agreed on.
 func TestTargetIsChangedInARamp(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	f, _ := trio(t, db)
 	changed := make(chan time.Duration, 1)
 	asked := false

@@ -19,12 +19,12 @@ import (
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/store/memory"
 	"github.com/kvbench/kvbench/internal/worker"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
 )
 
 // trio is three workers on one database.
-func trio(t *testing.T, db *workertest.Memory) (*Fleet, []*process) {
+func trio(t *testing.T, db *memory.DB) (*Fleet, []*process) {
 	t.Helper()
 	var ps []*process
 	for _, name := range []string{"w0", "w1", "w2"} {
@@ -88,7 +88,7 @@ func events(t *testing.T, dir string) map[string][]string {
 }
 
 // nothingLeft checks that all drivers and sessions are closed.
-func nothingLeft(t *testing.T, db *workertest.Memory) {
+func nothingLeft(t *testing.T, db *memory.DB) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for db.Opened.Load() != 0 {
@@ -101,7 +101,7 @@ func nothingLeft(t *testing.T, db *workertest.Memory) {
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, _ := trio(t, db)
 	var snapshots atomic.Int64
 	var last Snapshot
@@ -158,7 +158,7 @@ func TestRun(t *testing.T) {
 
 func TestLoadIsExact(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	f, _ := trio(t, db)
 	load := map[string]string{"dotransactions": "false", "recordcount": "10007", "batch.size": "20", "target": "0", "insertorder": "ordered"}
 	s, err := f.Run(t.Context(), Job{Spec: properties(t, load), Out: t.TempDir()})
@@ -173,7 +173,7 @@ func TestLoadIsExact(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, stalled := range []bool{false, true} {
-		db := &workertest.Memory{Delay: time.Millisecond}
+		db := &memory.DB{Delay: time.Millisecond}
 		f, _ := trio(t, db)
 		ctx, interrupt := context.WithCancel(t.Context())
 		var once sync.Once
@@ -206,7 +206,7 @@ func TestInterrupt(t *testing.T) {
 
 func TestInterruptBeforeTheStart(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Down: true}
+	db := &memory.DB{Down: true}
 	f, _ := trio(t, db)
 	ctx, interrupt := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer interrupt()
@@ -223,7 +223,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, ps := trio(t, db)
 	abandon := make(chan struct{})
 	var once sync.Once
@@ -252,7 +252,7 @@ func TestClusterIsNotThere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the worker's whole patience of 10 s")
 	}
-	db := &workertest.Memory{Down: true}
+	db := &memory.DB{Down: true}
 	f, _ := trio(t, db)
 	begin := time.Now()
 	out := t.TempDir()
@@ -271,7 +271,7 @@ func TestClusterIsNotThere(t *testing.T) {
 
 func TestSecondCoordinator(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, ps := trio(t, db)
 	var second error
 	var once sync.Once
@@ -295,7 +295,7 @@ func TestSecondCoordinator(t *testing.T) {
 
 func TestOneWorkerCannotStart(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	good, bad := newProcess(t, "good", db, control.Security{}, quiet), newProcess(t, "bad", db, control.Security{}, quiet)
 	f := fleetOf(t, control.Security{}, good, bad)
 	// Its journal cannot be made.
@@ -318,7 +318,7 @@ func TestOneWorkerCannotStart(t *testing.T) {
 // TestLostWorker cuts a worker off mid-run for good.
 func TestLostWorker(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, ps := trio(t, db)
 	var cut sync.Once
 	shown := false
@@ -360,7 +360,7 @@ func TestLostWorker(t *testing.T) {
 // TestWorkerComesBack cuts a worker off for a while; it goes on meanwhile.
 func TestWorkerComesBack(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, ps := trio(t, db)
 	var cut, open sync.Once
 	s, err := f.Run(t.Context(), Job{
@@ -390,7 +390,7 @@ func TestWorkerComesBack(t *testing.T) {
 // TestWorkerIsRestarted replaces a worker mid-run, as a pod's controller does.
 func TestWorkerIsRestarted(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, ps := trio(t, db)
 	var once sync.Once
 	s, err := f.Run(t.Context(), Job{
@@ -419,7 +419,7 @@ func TestWorkerIsRestarted(t *testing.T) {
 
 func TestWorkerIsShutDown(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, ps := trio(t, db)
 	var once sync.Once
 	s, err := f.Run(t.Context(), Job{
@@ -440,7 +440,7 @@ func TestWorkerIsShutDown(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	l, err := Local(2, worker.Config{Open: db.Open, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
@@ -473,7 +473,7 @@ func TestLocal(t *testing.T) {
 // TestDialer reaches a worker through a connection that somebody else makes.
 func TestDialer(t *testing.T) {
 	t.Parallel()
-	p := newProcess(t, "pod-0", &workertest.Memory{}, control.Security{}, quiet)
+	p := newProcess(t, "pod-0", &memory.DB{}, control.Security{}, quiet)
 	var dialled atomic.Int64
 	f, err := Connect(t.Context(), []Target{{Address: "pod-0", Dial: func(ctx context.Context, address string) (net.Conn, error) {
 		dialled.Add(1)

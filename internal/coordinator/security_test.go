@@ -18,7 +18,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/results"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 // workersLog is a log that tests read.
@@ -70,7 +70,7 @@ func TestStrangersDoNotDisturb(t *testing.T) {
 	guesser, nameless := known, control.Security{CAFile: known.CAFile, Token: secret}
 	guesser.Token = guess
 
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	var log workersLog
 	p := newProcess(t, "w", db, worker, slog.New(slog.NewTextHandler(&log, nil)))
 	f := fleetOf(t, owner, p)
@@ -148,7 +148,7 @@ func TestRenewedCredentials(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	worker := control.Security{CertFile: in(control.ServerCertFile), KeyFile: in(control.ServerKeyFile), CAFile: in(control.CACertFile), TokenFile: in("token")}
 	owner := control.Security{CertFile: in(control.ClientCertFile), KeyFile: in(control.ClientKeyFile), CAFile: in(control.CACertFile), TokenFile: in("token")}
-	p := newProcess(t, "w", &workertest.Memory{Delay: time.Millisecond}, worker, quiet)
+	p := newProcess(t, "w", &memory.DB{Delay: time.Millisecond}, worker, quiet)
 	serial := func() string {
 		pair, err := tls.LoadX509KeyPair(owner.CertFile, owner.KeyFile)
 		if err != nil {

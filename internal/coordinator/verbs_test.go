@@ -16,13 +16,13 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 // TestDetached starts a run, leaves it alone, and comes back as somebody else.
 func TestDetached(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	f, ps := trio(t, db)
 	out := t.TempDir()
 	s, err := f.Run(t.Context(), Job{
@@ -98,7 +98,7 @@ func TestDetached(t *testing.T) {
 
 func TestVerbsOnUnknownRuns(t *testing.T) {
 	t.Parallel()
-	f, _ := trio(t, &workertest.Memory{})
+	f, _ := trio(t, &memory.DB{})
 	out := t.TempDir()
 	if err := os.Mkdir(filepath.Join(out, "r"), 0o777); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestVerbsOnUnknownRuns(t *testing.T) {
 // TestCollectElsewhere: what a coordinator started is collected where it never was.
 func TestCollectElsewhere(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	f, ps := trio(t, db)
 	tolerance := 0.25
 	job := func(change map[string]string) Job {

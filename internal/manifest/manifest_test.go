@@ -15,7 +15,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/spec"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -231,7 +231,7 @@ func TestFinished(t *testing.T) {
 
 func TestKeeper(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	driver, err := db.Open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,12 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 func TestDo(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond, Refuse: func(key []byte) bool { return string(key) == "bad" }}
+	db := &memory.DB{Delay: time.Millisecond, Refuse: func(key []byte) bool { return string(key) == "bad" }}
 	driver, err := db.Open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

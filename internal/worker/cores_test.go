@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/measure"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 // withCores gives the process four cores for a test, on whatever machine.
@@ -86,7 +86,7 @@ func TestNeed(t *testing.T) {
 // A slow run uses one core at a time from its second second on; a new target gives it all
 // until it is seen what it takes; in the end the process has what it had.
 func TestSlowRunUsesOneCore(t *testing.T) {
-	w := newWorker(t, &workertest.Memory{}, func(c *Config) { c.Cores = withCores(t) })
+	w := newWorker(t, &memory.DB{}, func(c *Config) { c.Cores = withCores(t) })
 	prepare(t, w, request("r", map[string]string{"target": "10"}))
 	start(t, w, "r")
 	wait := func(cores int) {

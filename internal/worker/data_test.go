@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 // load is a Prepare of a load of so many records.
@@ -27,7 +27,7 @@ func load(id string, records string, properties map[string]string) *workerpb.Pre
 // other lanes with other batches, inserts those and nothing else.
 func TestFailedInsertsAreMadeUpFor(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Refuse: func(key []byte) bool { return strings.HasSuffix(string(key), "7") }}
+	db := &memory.DB{Refuse: func(key []byte) bool { return strings.HasSuffix(string(key), "7") }}
 	w := newWorker(t, db, func(c *Config) { c.Lanes = 3 })
 	prepare(t, w, load("first", "2000", nil))
 	start(t, w, "first")
@@ -80,7 +80,7 @@ func TestFailedInsertsAreMadeUpFor(t *testing.T) {
 // looks like, and is free again.
 func TestRecall(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	w := newWorker(t, db, nil)
 	recall := func(want *workerpb.Range) {
 		t.Helper()
@@ -123,7 +123,7 @@ var followed = map[string]string{
 // run is not let go.
 func TestReadBack(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	w := newWorker(t, db, nil)
 	readBack := func() (*workerpb.ReadBackResponse, error) {
 		return w.ReadBack(t.Context(), &workerpb.ReadBackRequest{RunId: "r"})
@@ -190,7 +190,7 @@ func TestReadBack(t *testing.T) {
 // TestNobodyReadsBack: a run that nobody reads back ends with its lease.
 func TestNobodyReadsBack(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, &workertest.Memory{}, nil)
+	w := newWorker(t, &memory.DB{}, nil)
 	req := request("r", followed)
 	req.LeaseNanos = int64(300 * time.Millisecond)
 	prepare(t, w, req)

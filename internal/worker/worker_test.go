@@ -20,12 +20,12 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/results"
-	"github.com/kvbench/kvbench/internal/worker/workertest"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newWorker(t *testing.T, db *workertest.Memory, change func(*Config)) *Worker {
+func newWorker(t *testing.T, db *memory.DB, change func(*Config)) *Worker {
 	t.Helper()
 	cfg := Config{Name: "w", Version: "test", Data: t.TempDir(), Open: db.Open, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
@@ -117,7 +117,7 @@ func (c *collected) SetTrailer(metadata.MD)       {}
 
 func TestRunToItsEnd(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	w := newWorker(t, db, nil)
 	req := request("r1", map[string]string{"operationcount": "1000", "maxexecutiontime": "0", "batch.size": "3"})
 	req.LeaseNanos = 0
@@ -203,7 +203,7 @@ func TestEnds(t *testing.T) {
 		name    string
 		prepare func(*workerpb.PrepareRequest)
 		started bool
-		act     func(*testing.T, *Worker, *workertest.Memory)
+		act     func(*testing.T, *Worker, *memory.DB)
 		end     workerpb.End
 		text    string // in the error
 	}{
@@ -213,7 +213,7 @@ func TestEnds(t *testing.T) {
 		},
 		{
 			name: "stop", started: true, end: workerpb.End_END_STOPPED,
-			act: func(t *testing.T, w *Worker, _ *workertest.Memory) {
+			act: func(t *testing.T, w *Worker, _ *memory.DB) {
 				if _, err := w.Stop(t.Context(), &workerpb.StopRequest{RunId: "r", GraceNanos: int64(time.Second)}); err != nil {
 					t.Error(err)
 				}
@@ -221,7 +221,7 @@ func TestEnds(t *testing.T) {
 		},
 		{
 			name: "stop before the start", end: workerpb.End_END_STOPPED,
-			act: func(t *testing.T, w *Worker, _ *workertest.Memory) {
+			act: func(t *testing.T, w *Worker, _ *memory.DB) {
 				if _, err := w.Stop(t.Context(), &workerpb.StopRequest{RunId: "r"}); err != nil {
 					t.Error(err)
 				}
@@ -237,11 +237,11 @@ func TestEnds(t *testing.T) {
 		},
 		{
 			name: "shutdown", started: true, end: workerpb.End_END_SHUTDOWN,
-			act: func(_ *testing.T, w *Worker, _ *workertest.Memory) { w.Close(time.Second) },
+			act: func(_ *testing.T, w *Worker, _ *memory.DB) { w.Close(time.Second) },
 		},
 		{
 			name: "stop while the database hangs", started: true, end: workerpb.End_END_STOPPED,
-			act: func(t *testing.T, w *Worker, db *workertest.Memory) {
+			act: func(t *testing.T, w *Worker, db *memory.DB) {
 				db.Stalled.Store(true)
 				begin := time.Now()
 				if _, err := w.Stop(t.Context(), &workerpb.StopRequest{RunId: "r", GraceNanos: int64(100 * time.Millisecond)}); err != nil {
@@ -256,7 +256,7 @@ func TestEnds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			db := &workertest.Memory{Delay: time.Millisecond}
+			db := &memory.DB{Delay: time.Millisecond}
 			w := newWorker(t, db, nil)
 			req := request("r", nil)
 			if tt.prepare != nil {
@@ -292,7 +292,7 @@ func TestEnds(t *testing.T) {
 
 func TestLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, &workertest.Memory{Delay: time.Millisecond}, nil)
+	w := newWorker(t, &memory.DB{Delay: time.Millisecond}, nil)
 	req := request("r", map[string]string{"maxexecutiontime": "2"})
 	req.LeaseNanos = int64(500 * time.Millisecond)
 	prepare(t, w, req)
@@ -315,7 +315,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 
 func TestPanicEndsTheRunOnly(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{Delay: time.Millisecond}
+	db := &memory.DB{Delay: time.Millisecond}
 	cfg := Config{Name: "w", Data: t.TempDir(), Lanes: 2, Open: db.Open, Log: slog.New(slog.DiscardHandler)}
 	w, err := New(cfg)
 	if err != nil {
@@ -341,7 +341,7 @@ func TestPanicEndsTheRunOnly(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, &workertest.Memory{}, nil)
+	w := newWorker(t, &memory.DB{}, nil)
 	prepare(t, w, request("busy", nil))
 	late := &workerpb.StartRequest{RunId: "busy", AtUnixNanos: time.Now().Add(-time.Second).UnixNano()}
 	tests := []struct {
@@ -392,7 +392,7 @@ func TestRefusals(t *testing.T) {
 func TestClusterIsNotThere(t *testing.T) {
 	t.Parallel()
 	for _, stalled := range []bool{false, true} {
-		db := &workertest.Memory{Down: !stalled}
+		db := &memory.DB{Down: !stalled}
 		db.Stalled.Store(stalled)
 		w := newWorker(t, db, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -409,7 +409,7 @@ func TestClusterIsNotThere(t *testing.T) {
 
 func TestPanicWhilePreparing(t *testing.T) {
 	t.Parallel()
-	db := &workertest.Memory{}
+	db := &memory.DB{}
 	cfg := Config{Name: "w", Data: t.TempDir(), Open: db.Open, Log: slog.New(slog.DiscardHandler)}
 	w, err := New(cfg)
 	if err != nil {
@@ -425,7 +425,7 @@ func TestPanicWhilePreparing(t *testing.T) {
 
 func TestTargetIsChanged(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, &workertest.Memory{}, nil)
+	w := newWorker(t, &memory.DB{}, nil)
 	prepare(t, w, request("r", map[string]string{"target": "100", "maxexecutiontime": "3"}))
 	start(t, w, "r")
 	if _, err := w.SetTarget(t.Context(), &workerpb.SetTargetRequest{RunId: "r", Target: 1000, AtNanos: int64(time.Second)}); err != nil {
@@ -440,7 +440,7 @@ func TestTargetIsChanged(t *testing.T) {
 
 func TestJournalsArePruned(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, &workertest.Memory{}, func(c *Config) { c.Keep = 2 })
+	w := newWorker(t, &memory.DB{}, func(c *Config) { c.Keep = 2 })
 	for _, id := range []string{"r1", "r2", "r3", "r4"} {
 		prepare(t, w, request(id, map[string]string{"operationcount": "10"}))
 		start(t, w, id)
@@ -475,11 +475,11 @@ func TestJournalsArePruned(t *testing.T) {
 func TestDataIsLocked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first := newWorker(t, &workertest.Memory{}, func(c *Config) { c.Data = dir })
+	first := newWorker(t, &memory.DB{}, func(c *Config) { c.Data = dir })
 	if _, err := New(first.cfg); err == nil || !strings.Contains(err.Error(), dir+" is in use by another worker") {
 		t.Fatalf("a second worker: %v", err)
 	}
 	first.Close(0)
 	first.Close(0) // as a second interrupt does
-	newWorker(t, &workertest.Memory{}, func(c *Config) { c.Data = dir })
+	newWorker(t, &memory.DB{}, func(c *Config) { c.Data = dir })
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workertest provides a database for tests of workers: a map in memory
+// Package memory provides a database for tests of what is above drivers: a map in memory
 // that answers after a time, and can be told to misbehave.
-package workertest
+package memory
 
 import (
 	"cmp"
@@ -20,8 +20,8 @@ import (
 	"github.com/kvbench/kvbench/internal/store"
 )
 
-// Memory is a database. It is shared by all drivers that it opens.
-type Memory struct {
+// DB is a database. It is shared by all drivers that it opens.
+type DB struct {
 	Delay time.Duration // of every answer
 	// Down makes opening wait until it is given up.
 	Down bool
@@ -41,7 +41,7 @@ type Memory struct {
 }
 
 // Open is for the worker's configuration.
-func (m *Memory) Open(ctx context.Context, _ *spec.Spec) (store.Driver, error) {
+func (m *DB) Open(ctx context.Context, _ *spec.Spec) (store.Driver, error) {
 	if m.Down {
 		<-ctx.Done()
 		return nil, errors.New("no connection")
@@ -51,7 +51,7 @@ func (m *Memory) Open(ctx context.Context, _ *spec.Spec) (store.Driver, error) {
 }
 
 // Keys returns how many keys there are, of tables: what is remembered of loads is not counted.
-func (m *Memory) Keys() int {
+func (m *DB) Keys() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
@@ -64,7 +64,7 @@ func (m *Memory) Keys() int {
 }
 
 // Change lets a test change the rows behind everybody's back.
-func (m *Memory) Change(do func(rows map[string][]byte)) {
+func (m *DB) Change(do func(rows map[string][]byte)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	do(m.rows)
@@ -72,7 +72,7 @@ func (m *Memory) Change(do func(rows map[string][]byte)) {
 
 func ofTable(key string) bool { return strings.Contains(key, ":") }
 
-type driver struct{ memory *Memory }
+type driver struct{ memory *DB }
 
 func (d driver) Open(_, _ int, clk clock.Clock) (store.Session, error) {
 	d.memory.Opened.Add(1)
@@ -91,7 +91,7 @@ func (d driver) Close() error {
 }
 
 type session struct {
-	memory    *Memory
+	memory    *DB
 	clk       clock.Clock
 	woken     chan struct{}
 	calls     []*store.Call // in order of submission, which is that of completion
