@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"cmp"
 	"bytes"
 	"errors"
 	"fmt"
@@ -412,7 +413,7 @@ func TestNoAllocationPerOperation(t *testing.T) {
 
 func BenchmarkOperation(b *testing.B) {
 	for _, pairs := range steadyCases() {
-		b.Run(strings.Join(pairs[4:], " "), func(b *testing.B) {
+		b.Run(cmp.Or(strings.Join(pairs[4:], " "), "load"), func(b *testing.B) {
 			step := steady(b, pairs)
 			b.ReportAllocs()
 			for b.Loop() {
