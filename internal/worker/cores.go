@@ -33,7 +33,7 @@ type Cores struct {
 // 0.5 what two did with 0.65.
 const oneIsEnough = 0.65
 
-// NewCores returns the cores of this process. There must be no other.
+// NewCores returns the cores of this process, as many as it may use now. There must be no other.
 func NewCores() *Cores {
 	n := runtime.GOMAXPROCS(0)
 	return &Cores{all: n, using: n, needs: make(map[*run]float64)}
