@@ -16,7 +16,7 @@ import (
 //
 // Whenever one goroutine hands something to another, the Go runtime wakes a thread for it on a core that
 // is idle. A busy client gains from that. At a slow pace the thread finds nothing that
-// the first one has not done by itself meanwhile: a read at 5,000/s costs half as much CPU on one core,
+// the first one has not done by itself meanwhile: a read at 5,000/s costs two fifths less CPU on one core,
 // and its measured time is shorter by a third (docs/performance.md).
 //
 // Cores is shared by the workers of a process, and does nothing if it is nil.
