@@ -139,7 +139,7 @@ func (c *Cluster) Close() error {
 	defer release()
 	var errs []error
 	for _, client := range c.clients {
-		errs = append(errs, client.Close())
+		errs = append(errs, client.Close(), closeLate(client.GetPDClient()))
 	}
 	return errors.Join(errs...)
 }
