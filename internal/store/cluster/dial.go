@@ -10,8 +10,8 @@ import (
 )
 
 // withGRPCDialOptions is client-go's option for what gRPC is told about connections
-// to stores. client-go 2.0.7 has it in an internal package and forgot to hand it on, as it does with
-// [tikv.WithCodec]. A version without it does not link.
+// to stores. Unlike [tikv.WithCodec], client-go 2.0.7 does not hand it on from its
+// internal package. A version without it does not link.
 //
 //go:linkname withGRPCDialOptions github.com/tikv/client-go/v2/internal/client.WithGRPCDialOptions
 func withGRPCDialOptions(...grpc.DialOption) tikv.ClientOpt
