@@ -5,7 +5,6 @@ package analysis
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"sync"
 	"time"
@@ -140,16 +139,13 @@ func readJournal(dir string, to chan<- *results.Interval, warn func(error)) erro
 		return err
 	}
 	defer j.Close()
-	for {
-		iv, err := j.Next()
-		if err == io.EOF {
-			return nil
-		}
+	for iv, err := range j.All() {
 		if err != nil {
 			return fmt.Errorf("%s: %w", dir, err)
 		}
 		to <- iv
 	}
+	return nil
 }
 
 // merge adds up the intervals of all workers, the earliest first.

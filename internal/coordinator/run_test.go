@@ -5,7 +5,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"net"
 	"os"
@@ -60,11 +59,7 @@ func intervals(t *testing.T, dir, name string) iter.Seq[*results.Interval] {
 			t.Fatal(err)
 		}
 		defer j.Close()
-		for {
-			iv, err := j.Next()
-			if err == io.EOF {
-				return
-			}
+		for iv, err := range j.All() {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,8 +100,20 @@ func (r *JournalReader) Close() error {
 	return errors.Join(errs...)
 }
 
-// Next returns the next interval, or io.EOF after the last whole one.
-func (r *JournalReader) Next() (*Interval, error) {
+// All yields the intervals that have not been read, to the last whole one. An error comes last.
+func (r *JournalReader) All() iter.Seq2[*Interval, error] {
+	return func(yield func(*Interval, error) bool) {
+		for {
+			iv, err := r.next()
+			if err == io.EOF || !yield(iv, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// next returns the next interval, or io.EOF after the last whole one.
+func (r *JournalReader) next() (*Interval, error) {
 	for {
 		second, err := r.secs.next()
 		var line *LineError

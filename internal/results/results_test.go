@@ -4,7 +4,6 @@ package results
 
 import (
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -95,16 +94,13 @@ func readAll(t testing.TB, dir string) (ivs []*Interval, warnings []error) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for {
-		iv, err := r.Next()
-		if err == io.EOF {
-			return ivs, warnings
-		}
+	for iv, err := range r.All() {
 		if err != nil {
 			t.Fatal(err)
 		}
 		ivs = append(ivs, iv)
 	}
+	return ivs, warnings
 }
 
 func TestJournalRoundTrip(t *testing.T) {
@@ -461,11 +457,7 @@ func FuzzJournal(f *testing.F) {
 		r := &JournalReader{warn: func(error) {}}
 		r.read(strings.NewReader(string(secs)), strings.NewReader(string(counts)), strings.NewReader(string(hists)), strings.NewReader(string(errs)), strings.NewReader(string(traffic)))
 		last := time.Duration(0)
-		for {
-			iv, err := r.Next()
-			if err == io.EOF {
-				return
-			}
+		for iv, err := range r.All() {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -518,7 +510,7 @@ func BenchmarkJournalRead(b *testing.B) {
 	}
 	defer r.Close()
 	for range b.N {
-		if _, err := r.Next(); err != nil {
+		if _, err := r.next(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,7 +4,6 @@ package worker
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -183,11 +182,7 @@ func commands(t *testing.T, dir string) (n int64) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	for {
-		iv, err := j.Next()
-		if err == io.EOF {
-			return n
-		}
+	for iv, err := range j.All() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,6 +190,7 @@ func commands(t *testing.T, dir string) (n int64) {
 			n += sent.Commands
 		}
 	}
+	return n
 }
 
 func TestEnds(t *testing.T) {
