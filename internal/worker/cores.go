@@ -24,7 +24,6 @@ type Cores struct {
 	all int
 
 	mu    sync.Mutex
-	using int
 	needs map[*run]float64 // of the process in the next seconds, in cores, as its runs see it
 }
 
@@ -35,8 +34,7 @@ const oneIsEnough = 0.65
 
 // NewCores returns the cores of this process, as many as it may use now. There must be no other.
 func NewCores() *Cores {
-	n := runtime.GOMAXPROCS(0)
-	return &Cores{all: n, using: n, needs: make(map[*run]float64)}
+	return &Cores{all: runtime.GOMAXPROCS(0), needs: make(map[*run]float64)}
 }
 
 // expect notes what a run expects the process to need, in cores, until it is asked again.
@@ -63,18 +61,16 @@ func (c *Cores) leave(r *run) {
 
 // deal sets the number of cores. Those of a process without a run are all.
 func (c *Cores) deal() {
-	using := 1
+	enough := len(c.needs) > 0
 	for _, need := range c.needs {
-		if need > oneIsEnough {
-			using = c.all
-		}
+		enough = enough && need <= oneIsEnough
 	}
-	if len(c.needs) == 0 {
-		using = c.all
+	use := c.all
+	if enough {
+		use = 1
 	}
-	if using != c.using {
-		runtime.GOMAXPROCS(using)
-		c.using = using
+	if use != runtime.GOMAXPROCS(0) { // it stops the world
+		runtime.GOMAXPROCS(use)
 	}
 }
 
