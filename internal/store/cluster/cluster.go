@@ -92,7 +92,7 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	codec := raw.GetPDClient().(*tikv.CodecPDClient).GetCodec()
+	codec := codecOf(raw).GetCodec()
 	alive := time.Duration(config.GetGlobalConfig().TiKVClient.GrpcKeepAliveTimeout) * time.Second
 	rpc := tikv.NewRPCClient(
 		tikv.WithSecurity(c.security()),
@@ -111,6 +111,9 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 		Codec:   codec,
 	}, nil
 }
+
+// codecOf returns what client-go puts around the PD client of a raw client.
+func codecOf(raw *rawkv.Client) *tikv.CodecPDClient { return raw.GetPDClient().(*tikv.CodecPDClient) }
 
 // replaceRPC gives raw another RPC client, and closes the one that it was made with.
 func replaceRPC(raw *rawkv.Client, with tikv.Client) error {
@@ -139,7 +142,7 @@ func (c *Cluster) Close() error {
 	defer release()
 	var errs []error
 	for _, client := range c.clients {
-		errs = append(errs, client.Close(), closeLate(client.GetPDClient()))
+		errs = append(errs, client.Close(), closeLate(codecOf(client.Client).Client))
 	}
 	return errors.Join(errs...)
 }

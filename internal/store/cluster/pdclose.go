@@ -5,7 +5,6 @@ package cluster
 import (
 	"fmt"
 
-	"github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -17,13 +16,9 @@ import (
 //
 // A closed connection in its place is what that goroutine finds from now on.
 func closeLate(client pd.Client) error {
-	codec, ok := client.(*tikv.CodecPDClient)
+	inner, ok := client.(interface{ GetServiceDiscovery() pd.ServiceDiscovery })
 	if !ok {
-		return fmt.Errorf("a PD client of type %T", client)
-	}
-	inner, ok := codec.Client.(interface{ GetServiceDiscovery() pd.ServiceDiscovery })
-	if !ok {
-		return fmt.Errorf("a PD client of type %T does not say what connections it has", codec.Client)
+		return fmt.Errorf("a PD client of type %T does not say what connections it has", client)
 	}
 	closed, err := grpc.NewClient("passthrough:///closed", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
