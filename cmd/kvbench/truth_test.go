@@ -65,6 +65,13 @@ func TestFrozenServer(t *testing.T) {
 	}
 }
 
+// readLocally runs reads in a process of their own, with a worker in it, and returns the report.
+func (f *fleet) readLocally(t *testing.T, env []string, args ...string) *analysis.Report {
+	t.Helper()
+	return reportOf(t, startIn(t, env, append([]string{"run", "-w", "read", "--pd", f.cluster.PDAddr(), "--out", f.out, "--json", "--quiet",
+		"-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10"}, args...)...))
+}
+
 // TestLimitIsJudged: real runs that were limited by the server, by the client, and by their target.
 func TestLimitIsJudged(t *testing.T) {
 	if testing.Short() {
@@ -73,8 +80,7 @@ func TestLimitIsJudged(t *testing.T) {
 	f := newFleet(t, 0)
 	run := func(env []string, args ...string) *analysis.Report {
 		t.Helper()
-		return reportOf(t, startIn(t, env, append([]string{"run", "-w", "read", "--pd", f.cluster.PDAddr(), "--out", f.out, "--json", "--quiet",
-			"-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10", "--duration", "4s"}, args...)...))
+		return f.readLocally(t, env, append(args, "--duration", "4s")...)
 	}
 	check := func(what string, p *analysis.Report, by string, texts ...string) {
 		t.Helper()
@@ -119,8 +125,7 @@ func TestCoresByPace(t *testing.T) {
 		{[]string{"--target", "100", "--cores", "2"}, false, 2},
 		{nil, false, 3},
 	} {
-		args := append([]string{"run", "-w", "read", "--pd", f.cluster.PDAddr(), "--out", f.out, "--json", "--quiet", "-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10", "--threads", "4", "--duration", "3s"}, c.args...)
-		p := reportOf(t, startIn(t, []string{"GOMAXPROCS=3"}, args...))
+		p := f.readLocally(t, []string{"GOMAXPROCS=3"}, append(c.args, "--threads", "4", "--duration", "3s")...)
 		w := &p.Workers[0]
 		if w.Cores != c.cores || (w.OneCoreS > 0.5) != c.one {
 			t.Errorf("%s: %v s of %v with one core at a time, of %d", c.args, w.OneCoreS, p.WindowS, w.Cores)
