@@ -49,19 +49,16 @@ func BenchmarkSleep(b *testing.B) {
 	cpu(b, before)
 }
 
-// BenchmarkAlarm sleeps until the next slot as a lane does.
-func BenchmarkAlarm(b *testing.B) {
+// BenchmarkInboxSleep sleeps until the next slot as a lane does.
+func BenchmarkInboxSleep(b *testing.B) {
 	for _, cores := range []int{1, 2} {
 		b.Run(map[int]string{1: "one core", 2: "two cores"}[cores], func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-			rang := make(chan struct{}, 1)
-			a := newAlarm(func() { rang <- struct{}{} })
-			defer a.close()
-			next, before := time.Now(), used(b)
+			in, clk := newTestInbox(b)
+			next, before := clk.Now(), used(b)
 			for b.Loop() {
-				next = next.Add(every)
-				a.set(time.Until(next))
-				<-rang
+				next += every
+				in.Wait(next)
 			}
 			cpu(b, before)
 		})
