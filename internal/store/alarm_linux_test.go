@@ -49,16 +49,19 @@ func BenchmarkSleep(b *testing.B) {
 	cpu(b, before)
 }
 
-// BenchmarkInboxSleep sleeps until the next slot as a lane does.
-func BenchmarkInboxSleep(b *testing.B) {
+// BenchmarkAlarm sleeps until the next slot as a lane does.
+func BenchmarkAlarm(b *testing.B) {
 	for _, cores := range []int{1, 2} {
 		b.Run(map[int]string{1: "one core", 2: "two cores"}[cores], func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-			in, clk := newTestInbox(b)
-			next, before := clk.Now(), used(b)
+			rang := make(chan struct{}, 1)
+			a := newAlarm(func() { rang <- struct{}{} })
+			defer a.close()
+			next, before := time.Now(), used(b)
 			for b.Loop() {
-				next += every
-				in.Wait(next)
+				next = next.Add(every)
+				a.set(time.Until(next))
+				<-rang
 			}
 			cpu(b, before)
 		})

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -18,23 +19,22 @@ import (
 // goroutine switch for each item, and a timer for each wait that has an end.
 type Inbox[T any] struct {
 	clk   clock.Clock
-	timer *time.Timer   // ends waits
-	alarm *alarm        // makes the timer precise
-	rings time.Duration // when the alarm does
+	alarm *alarm
 
-	mu     sync.Mutex
-	items  []T
-	woken  bool          // Wake was called since the last Wait
-	asleep bool          // the lane waits for signal
-	signal chan struct{} // one element for each time that asleep was taken back
+	mu      sync.Mutex
+	items   []T
+	woken   bool          // Wake was called since the last Wait
+	asleep  bool          // the lane waits for signal
+	signal  chan struct{} // one element for each time that asleep was taken back
+	ringing time.Duration // when the alarm will ring; Forever: it is not set
 
 	taken []T // what the last Wait returned: its memory is used again
 }
 
 // NewInbox returns an empty inbox whose waits end by clk. Close frees it.
 func NewInbox[T any](clk clock.Clock) *Inbox[T] {
-	b := &Inbox[T]{clk: clk, timer: time.NewTimer(0), alarm: newAlarm(), signal: make(chan struct{}, 1)}
-	b.timer.Stop()
+	b := &Inbox[T]{clk: clk, signal: make(chan struct{}, 1), ringing: Forever}
+	b.alarm = newAlarm(b.ring)
 	return b
 }
 
@@ -42,17 +42,30 @@ func NewInbox[T any](clk clock.Clock) *Inbox[T] {
 func (b *Inbox[T]) Put(item T) {
 	b.mu.Lock()
 	b.items = append(b.items, item)
-	b.unlockAndWake()
+	wake := b.asleep
+	b.asleep = false
+	b.mu.Unlock()
+	if wake {
+		b.signal <- struct{}{}
+	}
 }
 
 // Wake makes the current Wait, or else the next, return early.
 func (b *Inbox[T]) Wake() {
 	b.mu.Lock()
 	b.woken = true
-	b.unlockAndWake()
+	wake := b.asleep
+	b.asleep = false
+	b.mu.Unlock()
+	if wake {
+		b.signal <- struct{}{}
+	}
 }
 
-func (b *Inbox[T]) unlockAndWake() {
+// ring is called when the alarm goes off.
+func (b *Inbox[T]) ring() {
+	b.mu.Lock()
+	b.ringing = Forever
 	wake := b.asleep
 	b.asleep = false
 	b.mu.Unlock()
@@ -67,7 +80,7 @@ func (b *Inbox[T]) unlockAndWake() {
 // called since the last Wait.
 func (b *Inbox[T]) Wait(until time.Duration) (items []T, woken bool) {
 	clear(b.taken) // lets go of what it pointed to
-	for {
+	for yielded := false; ; {
 		var now time.Duration
 		if until != Forever {
 			now = b.clk.Now()
@@ -79,31 +92,28 @@ func (b *Inbox[T]) Wait(until time.Duration) (items []T, woken bool) {
 			b.mu.Unlock()
 			return b.taken, woken
 		}
-		b.asleep = true
-		b.mu.Unlock()
-		if until == Forever {
-			<-b.signal
-		} else {
-			b.sleep(now, until)
+		if !yielded {
+			// Whoever is about to put something does it now, which is cheaper than to
+			// fall asleep and be woken for the first of many.
+			yielded = true
+			b.mu.Unlock()
+			runtime.Gosched()
+			continue
 		}
-	}
-}
-
-// sleep returns when the lane has been woken, or at until.
-func (b *Inbox[T]) sleep(now, until time.Duration) {
-	b.timer.Reset(until - now)
-	if until != b.rings {
-		b.alarm.set(until - now)
-		b.rings = until
-	}
-	select {
-	case <-b.signal:
-	case <-b.timer.C:
-		b.mu.Lock()
-		b.unlockAndWake()
+		b.asleep = true
+		// An alarm that is set for an earlier moment stays: to wake once in vain is
+		// cheaper than to set it at every wait, as a moving timeout would have it.
+		set := until < b.ringing
+		if set {
+			b.ringing = until
+		}
+		b.mu.Unlock()
+		if set {
+			b.alarm.set(until - now)
+		}
 		<-b.signal
 	}
 }
 
-// Close frees the inbox. Nobody may be in Wait.
+// Close frees the alarm. Nobody may be in Wait.
 func (b *Inbox[T]) Close() error { return b.alarm.close() }
