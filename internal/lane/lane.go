@@ -61,6 +61,12 @@ type Lane struct {
 	retarget atomic.Pointer[pace.Profile]
 }
 
+// grain is the least that a lane sleeps until the next slot. Slots that come due
+// meanwhile start together, that much late at most: a lane that is due every few
+// microseconds would pay for a wake-up, a message and a system call each, and
+// have no time left when it needs it (docs/performance.md has the figures).
+const grain = 50 * time.Microsecond
+
 type stop struct{ grace time.Duration }
 
 // New returns a lane that is ready to run.
@@ -183,7 +189,7 @@ func (l *Lane) start(now time.Duration) time.Duration {
 				return l.end
 			}
 			if ready := p.Ready(); ready > now {
-				return min(ready, l.last)
+				return min(max(ready, now+grain), l.last)
 			}
 		}
 		thread := l.free[len(l.free)-1]
