@@ -222,6 +222,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"target met", &fixture{window: 5 * s, target: 1000, cpu: 0.2}, exitcode.Valid, ByTarget, []string{"valid", "target met"}},
 		{"target met by a busy client", &fixture{window: 5 * s, target: 1000, cpu: 0.95}, exitcode.Valid, ByTarget, []string{"include waiting in the client"}},
+		{"target met with too few threads", &fixture{window: 5 * s, target: 1000, cpu: 0.2, queued: 0.04}, exitcode.Valid, ByTarget, []string{"4 % of the operations were due while all threads had one"}},
 		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, exitcode.Valid, ByClient, []string{"95 %", "--driver stream"}},
 		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3, machine: 0.99}, exitcode.Valid, ByClient, []string{"the machine of w0 was 99 % busy"}},
 		{"client without cores", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.5, cpuWait: 0.4, machine: 0.6}, exitcode.Valid, ByClient, []string{"wanted another 40 %", "60 % busy"}},
@@ -231,6 +232,7 @@ func TestVerdict(t *testing.T) {
 		{"poisson, and too slow", &fixture{window: 5 * s, target: 1000, achieved: 900, change: func(r *results.Run) { r.Spec["arrival"] = "poisson" }}, exitcode.Target, ByClient, nil},
 		{"server", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3}, exitcode.Valid, ByServer, []string{"more threads"}},
 		{"schedule not kept", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.3}, exitcode.Target, ByClient, []string{"50 % of the target of 2,000/s", "--driver stream"}},
+		{"too few threads", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.3, queued: 0.4}, exitcode.Target, ByServer, []string{"40 % of the operations", "all 50 threads", "answers in bursts"}},
 		{"errors", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0)}, exitcode.Degraded, ByUnknown, []string{"1 % of the operations failed"}},
 		{"errors, allowed", &fixture{window: 5 * s, achieved: 1000, result: mixed(0, 100, 0),
 			change: func(r *results.Run) { limit := 0.02; r.Limits.ErrorShare = &limit }}, exitcode.Valid, ByUnknown, nil},

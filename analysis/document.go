@@ -69,6 +69,7 @@ type Report struct {
 	Kinds  []KindRow  `json:"kinds"`
 	Errors []ErrorRow `json:"errors"`
 
+	Queued      int64    `json:"queued_operations"`
 	Skipped     int64    `json:"skipped_slots"`
 	CutOff      int64    `json:"cut_off_operations"`
 	Clamped     int64    `json:"clamped_values"`

@@ -38,6 +38,7 @@ type fixture struct {
 	lost     map[int]time.Duration                  // workers that were killed
 	result   func(i int) workload.Result            // of operation i of a worker
 	wait     func(slot time.Duration) time.Duration // lag of a slot
+	queued   float64                                // share of the operations that found no free thread
 	took     func(r *rand.Rand) time.Duration
 	sent     []store.Traffic // in every interval
 	change   func(*results.Run)
@@ -175,6 +176,9 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	for i := range all {
 		tick(all[i].Seen)
 		rec.Started(all[i].Kind, all[i].Slot, f.batch)
+		if float64(i%100) < 100*f.queued {
+			rec.Queued(all[i].Slot, f.batch)
+		}
 		rec.Record(&all[i])
 		end = max(end, all[i].Seen)
 	}

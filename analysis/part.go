@@ -17,6 +17,7 @@ import (
 type part struct {
 	rows      [measure.Rows]row
 	lag, lane *hdrhistogram.Histogram
+	queued    int64
 	skipped   int64
 	cutOff    int64
 	clamped   int64
@@ -75,6 +76,7 @@ func (p *part) add(iv *results.Interval, w *window) {
 		row.RPCs += n.RPCs
 		row.rate.add(n, share)
 	}
+	p.queued += iv.Window.Queued
 	p.skipped += iv.Window.Skipped
 	p.cutOff += iv.Window.CutOff
 	p.clamped += iv.Window.Clamped
@@ -141,6 +143,7 @@ func (p *part) merge(o *part) {
 	}
 	mergeHDR(&p.lag, o.lag)
 	mergeHDR(&p.lane, o.lane)
+	p.queued += o.queued
 	p.skipped += o.skipped
 	p.cutOff += o.cutOff
 	p.clamped += o.clamped

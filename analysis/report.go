@@ -56,6 +56,7 @@ func (r *Run) Report() *Report {
 		Verification: rec.Verification,
 
 		Errors:      r.errorRows(),
+		Queued:      r.fleet.queued,
 		Skipped:     r.fleet.skipped,
 		CutOff:      r.fleet.cutOff,
 		Clamped:     r.fleet.clamped,

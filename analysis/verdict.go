@@ -31,6 +31,10 @@ const (
 	machineShare = 0.95
 	// fullShare is from which share of the threads in flight on the server is.
 	fullShare = 0.9
+	// queuedShare is from which share of the operations that found no free thread on their lag is
+	// worth a word, and shortShare from which share on the threads are what a missed target lacked.
+	queuedShare = 0.01
+	shortShare  = 0.1
 )
 
 // judge gives the verdict on a run: the gravest finding's code, and all findings.
@@ -96,11 +100,9 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	case results.Failed:
 		find("the run failed")
 	}
-	var failed, all int64
+	var failed int64
+	all := p.completed()
 	for _, k := range p.Kinds {
-		if k.Kind != total {
-			all += k.Operations
-		}
 		if k.Outcome == workload.Failed.String() {
 			failed += k.Operations
 		}
@@ -211,6 +213,9 @@ func foundLimit(p *Report, r *Run) Limit {
 		if text := strained(p); text != "" {
 			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
+		if share := p.queuedShare(); share >= queuedShare {
+			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer: with more threads they would start in time", percent(share))
+		}
 		return Limit{ByTarget, why}
 	}
 	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {
@@ -229,10 +234,26 @@ func foundLimit(p *Report, r *Run) Limit {
 	if full >= fullShare {
 		return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, while the busiest worker used %s of its cores; more threads may raise the rate, at higher latency", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 	}
+	if share := p.queuedShare(); p.Paced && share >= shortShare {
+		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d threads were waiting for the database, though only %s were on average: it answers in bursts; more threads may bridge them", percent(share), p.Threads, number(p.InFlight))}
+	}
 	if p.Paced && p.LagUS != nil {
 		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", Micros(float64(p.LagUS.P99)), number(p.InFlight), p.Threads)}
 	}
 	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+}
+
+// queuedShare is the share of the operations that were due while all threads had one.
+func (p *Report) queuedShare() float64 { return float64(p.Queued) / float64(max(p.completed(), 1)) }
+
+// completed is the number of operations that came back, whatever with.
+func (p *Report) completed() (n int64) {
+	for _, k := range p.Kinds {
+		if k.Kind != total {
+			n += k.Operations
+		}
+	}
+	return n
 }
 
 // strained says which worker lacked processors; "" if none did.

@@ -129,6 +129,7 @@ type total struct {
 	operations             int64
 	service, response, lag *hdrhistogram.Histogram
 	skipped, cutOff        int64
+	queued                 int64
 }
 
 func newTotal() total {
@@ -145,6 +146,7 @@ func (t *total) add(s *measure.Set) {
 	addTo(t.lag, s.Lag)
 	t.skipped += s.Skipped
 	t.cutOff += s.CutOff
+	t.queued += s.Queued
 }
 
 func addTo(dst *hdrhistogram.Histogram, h *measure.Histogram) {
@@ -226,8 +228,8 @@ func TestPacedRunIsExact(t *testing.T) {
 	if got := at(r.total.service, 99.9); got > latency+latency/100 {
 		t.Errorf("service p99.9 %v, want %v", got, latency)
 	}
-	if got := at(r.total.lag, 100); got > 10*time.Microsecond {
-		t.Errorf("lag %v on a clock that is never late", got)
+	if got := at(r.total.lag, 100); got > 10*time.Microsecond || r.total.queued != 0 {
+		t.Errorf("lag %v and %d queued on a clock that is never late", got, r.total.queued)
 	}
 	if r.total.skipped != 0 || r.total.cutOff != 0 {
 		t.Errorf("skipped %d, cut off %d, want none", r.total.skipped, r.total.cutOff)
@@ -245,6 +247,43 @@ func TestLateWakeUpsLoseNothing(t *testing.T) {
 		if r.total.operations != 2000 || r.total.skipped != 0 {
 			t.Errorf("waking %v late: %d operations, %d skipped, want all 2000", late, r.total.operations, r.total.skipped)
 		}
+		if r.total.queued != 0 {
+			t.Errorf("waking %v late: %d operations are said to have waited for a thread", late, r.total.queued)
+		}
+	}
+}
+
+// TestSlotsStartTogether: a lane does not wake for each of many slots, and none of
+// them starts later than a grain after it was due.
+func TestSlotsStartTogether(t *testing.T) {
+	t.Parallel()
+	for rate, want := range map[float64]int{1000: 1000, 200_000: int(time.Second / grain)} {
+		r, c := newRig(setup{rate: rate, catchUp: 2, threads: 500, window: time.Second, grace: time.Second,
+			answer: func(at time.Duration) time.Duration { return at.Truncate(time.Millisecond) + 2*time.Millisecond }})
+		waits := 0
+		r.session.waits = func() { waits++ }
+		r.run(t, c)
+		if r.total.operations != int64(rate) {
+			t.Errorf("%d operations in 1 s at %v/s", r.total.operations, rate)
+		}
+		if lag := at(r.total.lag, 100); lag > grain+grain/20 {
+			t.Errorf("at %v/s: lag %v, more than a grain of %v", rate, lag, grain)
+		}
+		if answers := 1002; waits < want || waits > want+answers+10 {
+			t.Errorf("at %v/s the lane slept %d times, want %d for slots and %d for answers", rate, waits, want, answers)
+		}
+	}
+}
+
+// TestQueuedIsNotTheLanesOwnLateness: what was due before the threads were full did not
+// wait for one of them, even if it had to.
+func TestQueuedIsNotTheLanesOwnLateness(t *testing.T) {
+	t.Parallel()
+	r, c := newRig(setup{rate: 1000, catchUp: 10, threads: 2, window: 2 * time.Second, grace: time.Second})
+	r.session.late = 5 * time.Millisecond
+	r.run(t, c)
+	if r.total.operations != 2000 || r.total.queued > 20 {
+		t.Errorf("%d operations, of which %d are said to have waited for a thread", r.total.operations, r.total.queued)
 	}
 }
 
@@ -280,6 +319,11 @@ func TestStallShowsInResponseTime(t *testing.T) {
 	}
 	if got := at(r.total.service, 99.9); got > time.Millisecond {
 		t.Errorf("service p99.9 %v: want the stall hidden, four calls saw it", got)
+	}
+	// Those of the stall but for the four, and those of the burst with which catching up begins;
+	// none of the others that were late while the lane caught up.
+	if got := r.total.queued; got < 995 || got > 1010 {
+		t.Errorf("%d operations waited for a thread, want those that were due in the stall", got)
 	}
 }
 

@@ -70,6 +70,7 @@ type Set struct {
 	Started [workload.Kinds]int64 // operations started
 	Lag     *Histogram            // slot to start; nil when unpaced
 	Lane    *Histogram            // answer arrived to answer taken by the lane
+	Queued  int64                 // operations that were due while all threads had one
 	Skipped int64                 // slots given up because the schedule was too far behind
 	CutOff  int64                 // operations still in flight when the grace period ended
 	Clamped int64                 // values outside of the histograms' range

@@ -292,6 +292,7 @@ func TestRecordCounts(t *testing.T) {
 	}
 	rec.Record(&Sample{Kind: workload.Read, Result: result(workload.OK, 1), Slot: 0, Start: 0, End: 2 * time.Minute, Seen: 2 * time.Minute})
 	rec.Started(workload.Update, 0, 20)
+	rec.Queued(0, 5)
 	rec.Skipped(0, 7)
 	rec.CutOff(0, 20)
 	rec.Finish(time.Second / 2)
@@ -325,7 +326,7 @@ func TestRecordCounts(t *testing.T) {
 			})
 		}
 		w := &iv.Window
-		if w.Clamped != 2 || w.Skipped != 7 || w.CutOff != 20 || w.Started[workload.Update] != 20 || w.Lag.Count() != 11 || w.Lane.Count() != 11 {
+		if w.Clamped != 2 || w.Queued != 5 || w.Skipped != 7 || w.CutOff != 20 || w.Started[workload.Update] != 20 || w.Lag.Count() != 11 || w.Lane.Count() != 11 {
 			t.Errorf("set: clamped %d, skipped %d, cut off %d", w.Clamped, w.Skipped, w.CutOff)
 		}
 	})

@@ -83,6 +83,12 @@ func (r *Recorder) Started(k workload.Kind, slot time.Duration, operations int) 
 	r.set(slot).Started[k] += int64(operations)
 }
 
+// Queued counts operations that were started, but were due at slot while all
+// threads had one: what they waited for is the database.
+func (r *Recorder) Queued(slot time.Duration, operations int) {
+	r.set(slot).Queued += int64(operations)
+}
+
 // Skipped counts slots that were given up, the first of which was due at slot.
 func (r *Recorder) Skipped(slot time.Duration, slots int64) { r.set(slot).Skipped += slots }
 

@@ -79,6 +79,7 @@ type Run struct {
 	target float64 // operations per second
 
 	kinds   [workload.Kinds]kind
+	queued  int64
 	skipped int64
 	cutOff  int64
 	clamped int64
@@ -113,6 +114,7 @@ func (r *Run) Add(iv *measure.Interval, target float64) {
 				r.kinds[row.Kind()].add(row, cell)
 			}
 		}
+		r.queued += set.Queued
 		r.skipped += set.Skipped
 		r.cutOff += set.CutOff
 		r.clamped += set.Clamped
@@ -191,6 +193,7 @@ var (
 	batchesDesc  = desc("batches_total", "Client calls of one or more operations completed, by kind and worst outcome.", "kind", "outcome")
 	rpcsDesc     = desc("rpcs_total", "Requests sent to the database for completed batches, by kind.", "kind")
 	errorsDesc   = desc("errors_total", "Operations (keys) that failed, by kind and class of the error.", "kind", "class")
+	queuedDesc   = desc("queued_operations_total", "Operations (keys) that were due while all threads of their lane had one.")
 	skippedDesc  = desc("skipped_slots_total", "Slots of the schedule given up because the worker was too far behind.")
 	cutOffDesc   = desc("cut_off_operations_total", "Operations (keys) still in flight when the grace period ended.")
 	clampedDesc  = desc("clamped_values_total", "Latencies outside of what the histograms hold (1 µs to 60 s).")
@@ -236,6 +239,7 @@ func (r *Run) collect(out chan<- prometheus.Metric) {
 	gauge(activeDesc, active)
 	gauge(targetDesc, r.target)
 	gauge(inFlightDesc, float64(r.inFlight()))
+	counter(queuedDesc, r.queued)
 	counter(skippedDesc, r.skipped)
 	counter(cutOffDesc, r.cutOff)
 	counter(clampedDesc, r.clamped)

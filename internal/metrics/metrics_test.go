@@ -64,6 +64,7 @@ func TestRun(t *testing.T) {
 		r.Record(&measure.Sample{Kind: workload.Read, Result: &workload.Result{Count: [4]int32{8, 0, 0, 2}, RPCs: 3, Class: store.Timeout, Err: errors.New("late")}, Slot: 2 * ms, Start: 2 * ms, End: 9 * ms, Seen: 9 * ms})
 		r.CutOff(0, 2)
 		r.Skipped(3*ms, 7)
+		r.Queued(3*ms, 4)
 	})
 	for range 2 {
 		run.AddTraffic([]store.Traffic{{Store: "s1", Messages: 3, Commands: 10, Detours: map[string]int64{"busy": 2}}, {Store: "quiet"}})
@@ -85,6 +86,7 @@ func TestRun(t *testing.T) {
 		`kvbench_errors_total{class="server_busy",kind="READ",run_id="r1"}`:        0,
 		`kvbench_in_flight_operations{run_id="r1"}`:                                25 - 20 - 2,
 		`kvbench_cut_off_operations_total{run_id="r1"}`:                            2,
+		`kvbench_queued_operations_total{run_id="r1"}`:                             4,
 		`kvbench_skipped_slots_total{run_id="r1"}`:                                 7,
 		`kvbench_messages_total{run_id="r1",store="s1"}`:                           6,
 		`kvbench_commands_total{run_id="r1",store="s1"}`:                           20,

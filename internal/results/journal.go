@@ -161,6 +161,7 @@ func (j *Journal) appendHistogram(iv *measure.Interval, h *measure.Histogram, ta
 // is its name with startedSuffix.
 const (
 	startedSuffix = ".started"
+	queuedTag     = "queued"
 	skippedTag    = "skipped"
 	cutOffTag     = "cut_off"
 	clampedTag    = "clamped"
@@ -185,6 +186,7 @@ func (j *Journal) appendCounts(iv *measure.Interval, set *measure.Set, warmup bo
 	for k, n := range set.Started {
 		line(workload.Kind(k).String()+startedSuffix, n, 0, 0)
 	}
+	line(queuedTag, set.Queued, 0, 0)
 	line(skippedTag, set.Skipped, 0, 0)
 	line(cutOffTag, set.CutOff, 0, 0)
 	line(clampedTag, set.Clamped, 0, 0)

@@ -28,6 +28,7 @@ type Count struct{ Operations, Batches, RPCs int64 }
 type Counts struct {
 	Rows    [measure.Rows]Count
 	Started [workload.Kinds]int64
+	Queued  int64
 	Skipped int64
 	CutOff  int64
 	Clamped int64
@@ -180,6 +181,8 @@ func (c *Counts) add(line count) error {
 		}
 	}
 	switch line.tag {
+	case queuedTag:
+		c.Queued += line.Operations
 	case skippedTag:
 		c.Skipped += line.Operations
 	case cutOffTag:

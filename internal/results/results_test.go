@@ -46,6 +46,7 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 	rec := c.Recorder(0)
 	for s := range seconds {
 		at := time.Duration(s) * time.Second
+		rec.Queued(at, 3)
 		rec.Skipped(at, 2)
 		for i := range 100 {
 			slot := at + time.Duration(i)*time.Millisecond
@@ -131,7 +132,7 @@ func TestJournalRoundTrip(t *testing.T) {
 		if got := in.Rows[ok]; got != (Count{80, 80, 80}) {
 			t.Errorf("interval %d: ok is %+v", i, got)
 		}
-		if in.Rows[timeout].Operations != 10 || in.Started[workload.Read] != 100 || in.Skipped != 2 {
+		if in.Rows[timeout].Operations != 10 || in.Started[workload.Read] != 100 || in.Queued != 3 || in.Skipped != 2 {
 			t.Errorf("interval %d: %+v", i, in)
 		}
 		if iv.OK != 80 || iv.Missing != 10 || iv.Failed != 10 || iv.Second.Started != 100 || iv.Target != 1000 {

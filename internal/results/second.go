@@ -33,6 +33,7 @@ type Second struct {
 	Failed  int64
 	Batches int64
 	RPCs    int64
+	Queued  int64 // operations
 	Skipped int64 // slots
 	CutOff  int64 // operations
 	Clamped int64 // values
@@ -124,6 +125,7 @@ var secondColumns = []column{
 	integer("errors", func(s *Second) *int64 { return &s.Failed }),
 	integer("batches", func(s *Second) *int64 { return &s.Batches }),
 	integer("rpcs", func(s *Second) *int64 { return &s.RPCs }),
+	integer("queued", func(s *Second) *int64 { return &s.Queued }),
 	integer("skipped", func(s *Second) *int64 { return &s.Skipped }),
 	integer("cut_off", func(s *Second) *int64 { return &s.CutOff }),
 	integer("clamped", func(s *Second) *int64 { return &s.Clamped }),
@@ -237,6 +239,7 @@ func newSecond(iv *measure.Interval, target float64, host measure.HostSample) *S
 		for _, n := range set.Started {
 			s.Started += n
 		}
+		s.Queued += set.Queued
 		s.Skipped += set.Skipped
 		s.CutOff += set.CutOff
 		s.Clamped += set.Clamped
