@@ -51,9 +51,7 @@ type Lane struct {
 	starts    []time.Duration // by thread: when its first call started
 	free      []int           // idle threads, the last used on top: its buffers are warm
 	index     int64           // of the next operation
-	crowded   bool            // all threads had an operation, and what is due is not all started yet
-	filled    time.Duration   // when the last free thread got one
-	freed     time.Duration   // when the first thread was free again
+	crowd     crowd           // those that wait for a free thread
 	ended     bool            // the source has ended
 	end       time.Duration   // start nothing that is due from here on
 	last      time.Duration   // start nothing from here on
@@ -191,7 +189,9 @@ func (l *Lane) start(now time.Duration) time.Duration {
 			if p.Due() >= l.end {
 				return l.end
 			}
-			l.crowded = l.crowded && p.Due() <= now
+			if p.Due() > now {
+				l.crowd.disperse()
+			}
 			if ready := p.Ready(); ready > now {
 				return min(max(ready, now+grain), l.last)
 			}
@@ -209,11 +209,11 @@ func (l *Lane) start(now time.Duration) time.Duration {
 		}
 		l.slots[thread], l.starts[thread] = due, now
 		l.cfg.Recorder.Started(op.Kind, due, len(op.Call.Keys))
-		if l.crowded && due > l.filled && due < l.freed {
+		if l.crowd.queued(due) {
 			l.cfg.Recorder.Queued(due, len(op.Call.Keys))
 		}
-		if len(l.free) == 0 && !l.crowded {
-			l.crowded, l.filled = true, now
+		if len(l.free) == 0 {
+			l.crowd.full(now)
 		}
 		op.Call.Start = now
 		l.cfg.Session.Submit(&op.Call)
@@ -234,7 +234,7 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 		return
 	}
 	if len(l.free) == 0 {
-		l.freed = now
+		l.crowd.free(now)
 	}
 	l.free = append(l.free, thread)
 	slot := l.slots[thread]
