@@ -25,7 +25,7 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 			PD: t.PD, CA: t.CA, Cert: t.Cert, Key: t.Key,
 			APIVersion: t.APIVersion, Keyspace: t.Keyspace, ColumnFamily: t.ColumnFamily,
 			Clients: t.Clients, GrpcConnectionCount: uint(t.ConnCount),
-			MaxBatchSize:     t.MaxBatchSize,
+			MaxBatchSize: t.MaxBatchSize, NoBatchYield: !t.BatchYield,
 			MaxBatchWaitTime: t.BatchWaitTime, BatchWaitSize: uint(t.BatchWaitSize),
 			OverloadThreshold: uint(t.OverloadThreshold),
 			Log:               w,

@@ -175,6 +175,8 @@ var table = slices.Concat(
 			func(s *Spec) *int { return &s.TiKV.ConnCount }),
 		number("tikv.batchsize", "128", 0, 1<<16, "most requests in one BatchCommands message; 0: no messages of several",
 			func(s *Spec) *int { return &s.TiKV.MaxBatchSize }),
+		boolean("tikv.batchyield", "true", "client-go's sender lets calls that are about to be made share its message; false: it sends what it finds, as in other applications",
+			func(s *Spec) *bool { return &s.TiKV.BatchYield }),
 		span("tikv.batchwait", "0s", "how long client-go may wait to fill a message",
 			func(s *Spec) *duration { return &s.TiKV.BatchWaitTime }),
 		number("tikv.batchwaitmax", "8", 1, 1<<16, "requests in a message that end that wait",

@@ -40,11 +40,17 @@ type unmarshaler interface {
 // calls are few it would be for nothing, at some 4 µs a message.
 var yields yielding
 
-type yielding struct{ credit atomic.Int32 }
+type yielding struct {
+	off    atomic.Bool
+	credit atomic.Int32
+}
 
 // pay tells whether a yield before this message is likely to: one of the last few
 // was shared. If none was, one in 33 finds out whether that has changed.
 func (y *yielding) pay(commands int) bool {
+	if y.off.Load() {
+		return false
+	}
 	if commands > 1 {
 		y.credit.Store(4)
 		return true

@@ -31,4 +31,8 @@ func TestYielding(t *testing.T) {
 	if n := count(30, 1); n != 0 {
 		t.Errorf("30 messages of one command after many shared ones: %d yields", n)
 	}
+	y.off.Store(true)
+	if n := count(100, 2) + count(100, 1); n != 0 {
+		t.Errorf("%d yields, though they are off", n)
+	}
 }

@@ -33,6 +33,7 @@ type Config struct {
 	Clients             int  // rawkv client instances, each with its own connections; 0 is 1
 	GrpcConnectionCount uint // connections of one instance to each store; 0 is 1, which costs a fifth less per call than client-go's 4
 	MaxBatchSize        int  // commands in one message; 0 is client-go's 128, -1 sends every call as an RPC of its own
+	NoBatchYield        bool // messages go with what the sender finds, and do not let more calls join
 	MaxBatchWaitTime    time.Duration
 	BatchWaitSize       uint
 	OverloadThreshold   uint

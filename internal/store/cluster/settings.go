@@ -24,11 +24,12 @@ var global struct {
 }
 
 type settings struct {
-	client config.TiKVClient
-	ca     string
-	cert   string
-	key    string
-	log    io.Writer
+	client  config.TiKVClient
+	noYield bool
+	ca      string
+	cert    string
+	key     string
+	log     io.Writer
 }
 
 // storesRefresh is how often, in seconds, client-go asks PD for the stores' addresses. When a store has
@@ -40,7 +41,7 @@ const storesRefresh = 4
 // acquire makes the settings of c those of the process, and tells whether nobody
 // else has any. Each success must be followed by one release.
 func acquire(c *Config) (first bool, err error) {
-	want := settings{client: config.DefaultTiKVClient(), ca: c.CA, cert: c.Cert, key: c.Key, log: c.Log}
+	want := settings{client: config.DefaultTiKVClient(), noYield: c.NoBatchYield, ca: c.CA, cert: c.Cert, key: c.Key, log: c.Log}
 	want.client.GrpcConnectionCount = max(1, c.GrpcConnectionCount)
 	set(&want.client.MaxBatchWaitTime, c.MaxBatchWaitTime)
 	set(&want.client.BatchWaitSize, c.BatchWaitSize)
@@ -66,6 +67,7 @@ func acquire(c *Config) (first bool, err error) {
 		replaceLog(c.Log)
 		global.is = want
 		sent.reset()
+		yields.off.Store(c.NoBatchYield)
 	}
 	global.users++
 	return first, nil
