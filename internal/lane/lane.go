@@ -62,10 +62,10 @@ type Lane struct {
 	retarget atomic.Pointer[pace.Profile]
 }
 
-// grain is the least that a lane sleeps until the next slot. Slots that come due
-// meanwhile start together, that much late at most: a lane that is due every few
-// microseconds would pay for a wake-up, a message and a system call each, and
-// have no time left when it needs it (docs/performance.md has the figures).
+// grain is the least that a lane sleeps until the next slot when several are due in
+// that time. They start together, that much late at most: a lane that woke
+// every few microseconds would pay for a wake-up, a message and a system call each,
+// and have no time left when it needs it (docs/performance.md has the figures).
 const grain = 50 * time.Microsecond
 
 type stop struct{ grace time.Duration }
@@ -193,7 +193,10 @@ func (l *Lane) start(now time.Duration) time.Duration {
 				l.crowd.disperse()
 			}
 			if ready := p.Ready(); ready > now {
-				return min(max(ready, now+grain), l.last)
+				if p.Gap() <= grain/2 {
+					ready = max(ready, now+grain)
+				}
+				return min(ready, l.last)
 			}
 		}
 		thread := l.free[len(l.free)-1]

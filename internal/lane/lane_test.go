@@ -257,7 +257,7 @@ func TestLateWakeUpsLoseNothing(t *testing.T) {
 // them starts later than a grain after it was due.
 func TestSlotsStartTogether(t *testing.T) {
 	t.Parallel()
-	for rate, want := range map[float64]int{1000: 1000, 200_000: int(time.Second / grain)} {
+	for rate, want := range map[float64]int{1000: 1000, 30_000: 30_000, 200_000: int(time.Second / grain)} {
 		r, c := newRig(setup{rate: rate, catchUp: 2, threads: 500, window: time.Second, grace: time.Second,
 			answer: func(at time.Duration) time.Duration { return at.Truncate(time.Millisecond) + 2*time.Millisecond }})
 		waits := 0

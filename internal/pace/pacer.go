@@ -86,6 +86,9 @@ func (p *Pacer) advance() {
 // Due returns when the next slot is due.
 func (p *Pacer) Due() time.Duration { return p.due }
 
+// Gap returns the time from the next slot to the one after it; with Poisson arrivals, its mean.
+func (p *Pacer) Gap() time.Duration { return p.gap }
+
 // Ready returns the earliest moment at which the next slot may start: when it is
 // due, or later while catching up.
 func (p *Pacer) Ready() time.Duration { return max(p.due, p.hold) }
