@@ -17,10 +17,7 @@ import (
 type part struct {
 	rows      [measure.Rows]row
 	lag, lane *hdrhistogram.Histogram
-	queued    int64
-	skipped   int64
-	cutOff    int64
-	clamped   int64
+	lapses    measure.Lapses
 	texts     map[errorKey][]string
 	traffic   map[string]*traffic // by store
 
@@ -76,10 +73,7 @@ func (p *part) add(iv *results.Interval, w *window) {
 		row.RPCs += n.RPCs
 		row.rate.add(n, share)
 	}
-	p.queued += iv.Window.Queued
-	p.skipped += iv.Window.Skipped
-	p.cutOff += iv.Window.CutOff
-	p.clamped += iv.Window.Clamped
+	p.lapses.Add(iv.Window.Lapses)
 	for _, h := range iv.Histograms {
 		if h.Warmup {
 			continue
@@ -143,10 +137,7 @@ func (p *part) merge(o *part) {
 	}
 	mergeHDR(&p.lag, o.lag)
 	mergeHDR(&p.lane, o.lane)
-	p.queued += o.queued
-	p.skipped += o.skipped
-	p.cutOff += o.cutOff
-	p.clamped += o.clamped
+	p.lapses.Add(o.lapses)
 	for key, texts := range o.texts {
 		p.addTexts(key, texts)
 	}

@@ -95,10 +95,7 @@ func (s *shard) mergeSet(dst, from *Set) {
 	}
 	s.mergeHistogram(&dst.Lag, from.Lag)
 	s.mergeHistogram(&dst.Lane, from.Lane)
-	dst.Queued += from.Queued
-	dst.Skipped += from.Skipped
-	dst.CutOff += from.CutOff
-	dst.Clamped += from.Clamped
+	dst.Lapses.Add(from.Lapses)
 }
 
 func (s *shard) mergeHistogram(dst **Histogram, from *Histogram) {

@@ -70,10 +70,23 @@ type Set struct {
 	Started [workload.Kinds]int64 // operations started
 	Lag     *Histogram            // slot to start; nil when unpaced
 	Lane    *Histogram            // answer arrived to answer taken by the lane
-	Queued  int64                 // operations that were due while all threads had one
-	Skipped int64                 // slots given up because the schedule was too far behind
-	CutOff  int64                 // operations still in flight when the grace period ended
-	Clamped int64                 // values outside of the histograms' range
+	Lapses
+}
+
+// Lapses counts what did not go as the schedule and the histograms want it.
+type Lapses struct {
+	Queued  int64 // operations that were due while all threads had one
+	Skipped int64 // slots given up because the schedule was too far behind
+	CutOff  int64 // operations still in flight when the grace period ended
+	Clamped int64 // values outside of the histograms' range
+}
+
+// Add adds o.
+func (l *Lapses) Add(o Lapses) {
+	l.Queued += o.Queued
+	l.Skipped += o.Skipped
+	l.CutOff += o.CutOff
+	l.Clamped += o.Clamped
 }
 
 // Empty tells whether nothing at all was recorded.

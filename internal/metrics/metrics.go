@@ -79,10 +79,7 @@ type Run struct {
 	target float64 // operations per second
 
 	kinds   [workload.Kinds]kind
-	queued  int64
-	skipped int64
-	cutOff  int64
-	clamped int64
+	lapses  measure.Lapses
 	lag     latency
 	lane    latency
 	traffic map[string]*store.Traffic // by store
@@ -114,10 +111,7 @@ func (r *Run) Add(iv *measure.Interval, target float64) {
 				r.kinds[row.Kind()].add(row, cell)
 			}
 		}
-		r.queued += set.Queued
-		r.skipped += set.Skipped
-		r.cutOff += set.CutOff
-		r.clamped += set.Clamped
+		r.lapses.Add(set.Lapses)
 		r.lag.add(set.Lag)
 		r.lane.add(set.Lane)
 	}
@@ -168,7 +162,7 @@ func (r *Run) inFlight() int64 {
 	if !r.active {
 		return 0
 	}
-	n := -r.cutOff
+	n := -r.lapses.CutOff
 	for i := range r.kinds {
 		n += r.kinds[i].started
 		for _, done := range r.kinds[i].operations {
@@ -239,10 +233,10 @@ func (r *Run) collect(out chan<- prometheus.Metric) {
 	gauge(activeDesc, active)
 	gauge(targetDesc, r.target)
 	gauge(inFlightDesc, float64(r.inFlight()))
-	counter(queuedDesc, r.queued)
-	counter(skippedDesc, r.skipped)
-	counter(cutOffDesc, r.cutOff)
-	counter(clampedDesc, r.clamped)
+	counter(queuedDesc, r.lapses.Queued)
+	counter(skippedDesc, r.lapses.Skipped)
+	counter(cutOffDesc, r.lapses.CutOff)
+	counter(clampedDesc, r.lapses.Clamped)
 	for _, address := range slices.Sorted(maps.Keys(r.traffic)) {
 		t := r.traffic[address]
 		counter(messagesDesc, t.Messages, address)

@@ -28,10 +28,7 @@ type Count struct{ Operations, Batches, RPCs int64 }
 type Counts struct {
 	Rows    [measure.Rows]Count
 	Started [workload.Kinds]int64
-	Queued  int64
-	Skipped int64
-	CutOff  int64
-	Clamped int64
+	measure.Lapses
 }
 
 // Histogram is one histogram of one interval.

@@ -33,10 +33,7 @@ type Second struct {
 	Failed  int64
 	Batches int64
 	RPCs    int64
-	Queued  int64 // operations
-	Skipped int64 // slots
-	CutOff  int64 // operations
-	Clamped int64 // values
+	measure.Lapses
 
 	LagP50, LagP99, LagMax int64 // µs
 	LaneP99                int64 // µs
@@ -239,10 +236,7 @@ func newSecond(iv *measure.Interval, target float64, host measure.HostSample) *S
 		for _, n := range set.Started {
 			s.Started += n
 		}
-		s.Queued += set.Queued
-		s.Skipped += set.Skipped
-		s.CutOff += set.CutOff
-		s.Clamped += set.Clamped
+		s.Lapses.Add(set.Lapses)
 		set.Lag.AddTo(lag)
 		set.Lane.AddTo(lane)
 	}
