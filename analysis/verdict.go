@@ -213,7 +213,7 @@ func foundLimit(p *Report, r *Run) Limit {
 		if text := strained(p); text != "" {
 			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
-		if share := p.queuedShare(); share >= queuedShare {
+		if share := p.queued(); share >= queuedShare {
 			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer: with more threads they would start in time", percent(share))
 		}
 		return Limit{ByTarget, why}
@@ -234,7 +234,7 @@ func foundLimit(p *Report, r *Run) Limit {
 	if full >= fullShare {
 		return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, while the busiest worker used %s of its cores; more threads may raise the rate, at higher latency", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 	}
-	if share := p.queuedShare(); p.Paced && share >= shortShare {
+	if share := p.queued(); p.Paced && share >= shortShare {
 		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d threads were waiting for the database, though only %s were on average: it answers in bursts; more threads may bridge them", percent(share), p.Threads, number(p.InFlight))}
 	}
 	if p.Paced && p.LagUS != nil {
@@ -243,8 +243,8 @@ func foundLimit(p *Report, r *Run) Limit {
 	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 }
 
-// queuedShare is the share of the operations that were due while all threads had one.
-func (p *Report) queuedShare() float64 { return float64(p.Queued) / float64(max(p.completed(), 1)) }
+// queued is the share of the operations that were due while all threads had one.
+func (p *Report) queued() float64 { return float64(p.Queued) / float64(max(p.completed(), 1)) }
 
 // completed is the number of operations that came back, whatever with.
 func (p *Report) completed() (n int64) {

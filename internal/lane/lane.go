@@ -189,10 +189,10 @@ func (l *Lane) start(now time.Duration) time.Duration {
 			if p.Due() >= l.end {
 				return l.end
 			}
-			if p.Due() > now {
-				l.crowd.disperse()
-			}
 			if ready := p.Ready(); ready > now {
+				if p.Due() > now {
+					l.crowd.disperse()
+				}
 				if p.Gap() <= grain/2 {
 					ready = max(ready, now+grain)
 				}
