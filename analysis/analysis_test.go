@@ -375,7 +375,7 @@ func TestGolden(t *testing.T) {
 	paced := &fixture{seed: 1, workers: 3, warmup: 2 * time.Second, window: 10 * time.Second, target: 2000, wait: stall, result: mixed(50, 200, 0), cpu: 0.3,
 		lost: map[int]time.Duration{2: 9500 * time.Millisecond}, sent: sent}
 	unpaced := &fixture{seed: 2, workers: 2, window: 5 * time.Second, achieved: 900, cpu: 0.9, change: func(r *results.Run) {
-		maps.Copy(r.Spec, map[string]string{"tikv.clients": "1", "tikv.conncount": "4", "tikv.batchyield": "false"})
+		maps.Copy(r.Spec, map[string]string{"tikv.clients": "1", "tikv.conncount": "4"})
 	}}
 	var runs []*Run
 	for _, f := range []*fixture{paced, unpaced} {

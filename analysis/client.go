@@ -31,9 +31,6 @@ func (r *Report) client(w *WorkerRow) string {
 	parts := []string{fmt.Sprintf("driver %s, %d %s", w.Driver, w.Lanes, plural(int64(w.Lanes), "lane", "lanes"))}
 	if n, instances := r.Spec["tikv.conncount"], r.Spec["tikv.clients"]; w.Driver == spec.RawKV && n != "" && instances != "" {
 		parts = append(parts, fmt.Sprintf("tikv.clients %s, tikv.conncount %s", instances, n))
-		if r.Spec["tikv.batchyield"] == "false" {
-			parts = append(parts, "messages as client-go sends them")
-		}
 	}
 	if w.OneCoreS > 0 {
 		parts = append(parts, "one core at a time while that was enough")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -22,7 +23,7 @@ type tuning struct {
 
 func (t *tuning) add(f *pflag.FlagSet) {
 	f.IntVar(&t.cores, "cores", 0, "cores that workers use at a time (GOMAXPROCS); 0: all that there are, but one while a paced run needs no more")
-	f.IntVar(&t.gcPercent, "gc-percent", 0, "garbage collector target (GOGC) of workers, more is fewer collections for more memory; 0: 400 with the rawkv driver, 100 with stream")
+	f.IntVar(&t.gcPercent, "gc-percent", 0, "garbage collector target (GOGC) of workers, more is fewer collections for more memory; 0: GOGC of the environment, or else 400 with the rawkv driver, 100 with stream")
 	f.Int64Var(&t.memory, "memory-limit", 0, "soft memory limit of workers, in `MiB` (GOMEMLIMIT); 0 is none")
 }
 
@@ -40,16 +41,21 @@ func (t *tuning) begin() (*worker.Cores, error) {
 
 // apply sets the runtime up for a run with a driver, and returns what it did, for the results.
 func (t *tuning) apply(driver string) map[string]string {
-	percent := t.gcPercent
+	said := map[string]string{}
+	percent, fromEnvironment := t.gcPercent, os.Getenv("GOGC")
 	switch {
 	case percent != 0:
+	case fromEnvironment != "": // the runtime has read it
+		said["gc_percent"] = fromEnvironment
 	case driver == spec.Stream:
 		percent = 100 // it makes next to no garbage, which would only pile up
 	default:
 		percent = 400
 	}
-	debug.SetGCPercent(percent)
-	said := map[string]string{"gc_percent": fmt.Sprint(percent)}
+	if percent != 0 {
+		debug.SetGCPercent(percent)
+		said["gc_percent"] = fmt.Sprint(percent)
+	}
 	if t.cores > 0 {
 		said["cores"] = fmt.Sprint(t.cores)
 	}

@@ -177,6 +177,8 @@ type Worker struct {
 	Host      map[string]string `json:"host"`   // name, system, CPUs, …
 	Tuning    map[string]string `json:"tuning"` // garbage collector, connections, …
 	StartSkew float64           `json:"start_skew_us"`
+	// Connections is how many this worker has to each store; 0: its driver does not tell.
+	Connections int `json:"connections_per_store,omitempty"`
 	// Findings is what a verification of the table found here.
 	Findings *workload.Findings `json:"findings,omitempty"`
 }

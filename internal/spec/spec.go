@@ -195,7 +195,6 @@ type TiKV struct {
 	ColumnFamily      string // "" is the default one
 	ConnCount         int    // connections per store and client
 	MaxBatchSize      int    // requests in one BatchCommands message
-	BatchYield        bool   // before a message is encoded
 	BatchWaitTime     time.Duration
 	BatchWaitSize     int
 	OverloadThreshold int

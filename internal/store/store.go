@@ -101,6 +101,36 @@ type Driver interface {
 	Close() error
 }
 
+// What follows a driver may have besides. Who uses it asks for it by assertion.
+
+// TrafficCounter is a driver that counts what it sends.
+type TrafficCounter interface {
+	Driver
+	// Traffic returns what was sent since the driver was opened, by store. Any goroutine may call it.
+	Traffic() []Traffic
+}
+
+// Described is a driver that can say which cluster it is connected to.
+type Described interface {
+	Driver
+	Cluster() Cluster
+}
+
+// Connected is a driver that can say how many connections its calls share.
+type Connected interface {
+	Driver
+	// ConnectionsPerStore returns how many connections the sessions that are open have to each
+	// store that they talk to.
+	ConnectionsPerStore() int
+}
+
+// Cluster is what a database says about itself.
+type Cluster struct {
+	ID      uint64
+	Stores  []string          // addresses
+	Details map[string]string // versions
+}
+
 // Session is one lane's access to the database. Except for Wake, its methods are
 // called from the lane only.
 type Session interface {

@@ -2,11 +2,7 @@
 
 package store
 
-import (
-	"maps"
-	"math/bits"
-	"sync/atomic"
-)
+import "maps"
 
 // Traffic is what a driver has sent to one store. Messages are what the network and the
 // store's server see, commands are the requests in them: what they cost, on both
@@ -57,53 +53,4 @@ func addTo[K comparable](to *map[K]int64, from map[K]int64, sign int64) {
 		(*to)[k] += sign * n
 	}
 	maps.DeleteFunc(*to, func(_ K, n int64) bool { return n == 0 })
-}
-
-// Messages counts messages to one store by the number of their commands. Any
-// number of goroutines may count; where one alone does, it costs two atomic
-// additions that nobody competes for. The zero value is ready.
-type Messages struct {
-	commands atomic.Int64
-	sizes    [sizes]atomic.Int64
-}
-
-// Sizes up to 127 have a counter each; from there, every doubling has 64.
-const (
-	stepBits = 6
-	steps    = 1 << stepBits
-	maxSize  = 1 << 16
-	sizes    = (16-stepBits)*steps + steps + 1
-)
-
-func sizeIndex(commands int) int {
-	commands = min(commands, maxSize)
-	shift := max(0, bits.Len(uint(commands))-stepBits-1)
-	return shift*steps + commands>>shift
-}
-
-func sizeAt(index int) int {
-	shift := max(0, index/steps-1)
-	return (index - shift*steps) << shift
-}
-
-// Sent counts a message.
-func (m *Messages) Sent(commands int) {
-	m.commands.Add(int64(commands))
-	m.sizes[sizeIndex(commands)].Add(1)
-}
-
-// AddTo adds what was counted to t.
-func (m *Messages) AddTo(t *Traffic) {
-	t.Commands += m.commands.Load()
-	for i := range m.sizes {
-		n := m.sizes[i].Load()
-		if n == 0 {
-			continue
-		}
-		if t.Sizes == nil {
-			t.Sizes = make(map[int]int64)
-		}
-		t.Sizes[sizeAt(i)] += n
-		t.Messages += n
-	}
 }

@@ -4,7 +4,9 @@ package worker
 
 import (
 	"math"
+	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,9 +23,10 @@ import (
 //
 // Cores is shared by the workers of a process, and does nothing if it is nil.
 type Cores struct {
-	all int
+	giveBack func() // all
 
 	mu    sync.Mutex
+	one   bool             // is in use
 	needs map[*run]float64 // of the process in the next seconds, in cores, as its runs see it
 }
 
@@ -32,9 +35,14 @@ type Cores struct {
 // 0.5 what two did with 0.65.
 const oneIsEnough = 0.65
 
-// NewCores returns the cores of this process, as many as it may use now. There must be no other.
+// NewCores returns the cores of this process. There must be no other. All is what GOMAXPROCS
+// in the environment says, or else the Go runtime's own number, which follows a container's limit.
 func NewCores() *Cores {
-	return &Cores{all: runtime.GOMAXPROCS(0), needs: make(map[*run]float64)}
+	c := &Cores{giveBack: runtime.SetDefaultGOMAXPROCS, needs: make(map[*run]float64)}
+	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err == nil && n > 0 {
+		c.giveBack = func() { runtime.GOMAXPROCS(n) }
+	}
+	return c
 }
 
 // expect notes what a run expects the process to need, in cores, until it is asked again.
@@ -65,13 +73,14 @@ func (c *Cores) deal() {
 	for _, need := range c.needs {
 		enough = enough && need <= oneIsEnough
 	}
-	use := c.all
-	if enough {
-		use = 1
+	switch {
+	case enough == c.one: // to change it stops the world
+	case enough:
+		runtime.GOMAXPROCS(1)
+	default:
+		c.giveBack()
 	}
-	if use != runtime.GOMAXPROCS(0) { // it stops the world
-		runtime.GOMAXPROCS(use)
-	}
+	c.one = enough
 }
 
 // need predicts how many cores the process will need in the next two seconds, from

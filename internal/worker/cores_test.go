@@ -16,6 +16,7 @@ import (
 func withCores(t *testing.T) *Cores {
 	before := runtime.GOMAXPROCS(4)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	t.Setenv("GOMAXPROCS", "4")
 	return NewCores()
 }
 
@@ -47,6 +48,24 @@ func TestCoresOfAProcess(t *testing.T) {
 	none.expect(first, 0)
 	none.leave(first)
 	check("nobody asked", 4)
+}
+
+// Without a number of the user's the process gets the Go runtime's back, which follows a container's limit.
+func TestCoresAreGivenBack(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	t.Setenv("GOMAXPROCS", "")
+	runtime.SetDefaultGOMAXPROCS()
+	all := runtime.GOMAXPROCS(0)
+	c, r := NewCores(), new(run)
+	c.expect(r, 0.2)
+	if got := runtime.GOMAXPROCS(0); got != 1 {
+		t.Fatalf("%d cores, want 1", got)
+	}
+	c.leave(r)
+	if got := runtime.GOMAXPROCS(0); got != all {
+		t.Errorf("%d cores are given back, want %d", got, all)
+	}
 }
 
 // What a run needs next follows from what it used, and from what it is about to do.

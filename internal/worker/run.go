@@ -160,7 +160,7 @@ func (r *run) open(ctx context.Context) error {
 		}
 		r.sessions = append(r.sessions, s)
 	}
-	if d, ok := r.driver.(Described); ok {
+	if d, ok := r.driver.(store.Described); ok {
 		c := d.Cluster()
 		r.cluster = &workerpb.Cluster{Id: c.ID, Stores: c.Stores, Details: c.Details}
 	}
@@ -325,7 +325,8 @@ func (r *run) describe() results.Worker {
 			"go":      runtime.Version(),
 			"kvbench": r.cfg.Version,
 		},
-		Tuning: r.tuning,
+		Tuning:      r.tuning,
+		Connections: connections(r.driver),
 	}
 }
 

@@ -4,23 +4,16 @@ package worker
 
 import "github.com/kvbench/kvbench/internal/store"
 
-// Counted is a driver that counts what it sends.
-type Counted interface {
-	store.Driver
-	// Traffic returns what was sent since the driver was opened, by store.
-	Traffic() []store.Traffic
-}
-
 // traffic looks once in a while at what a driver has counted.
 type traffic struct {
-	driver Counted // nil: it does not
+	driver store.TrafficCounter // nil: it does not
 	last   map[string]store.Traffic
 }
 
 // watchTraffic begins now.
 func watchTraffic(d store.Driver) *traffic {
 	t := &traffic{last: make(map[string]store.Traffic)}
-	t.driver, _ = d.(Counted)
+	t.driver, _ = d.(store.TrafficCounter)
 	t.sample()
 	return t
 }
@@ -38,4 +31,12 @@ func (t *traffic) sample() []store.Traffic {
 		t.last[now[i].Store] = now[i]
 	}
 	return since
+}
+
+// connections returns how many a driver has to each store; 0: it does not tell.
+func connections(d store.Driver) int {
+	if c, ok := d.(store.Connected); ok {
+		return c.ConnectionsPerStore()
+	}
+	return 0
 }

@@ -58,12 +58,6 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Described is a driver that can say which cluster it is connected to.
-type Described interface {
-	store.Driver
-	Cluster() results.Cluster
-}
-
 const defaultKeep = 20
 
 // Worker is the gRPC service. Close must be called at the end.

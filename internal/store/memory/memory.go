@@ -79,7 +79,7 @@ func (d driver) Open(_, _ int, clk clock.Clock) (store.Session, error) {
 	return &session{memory: d.memory, clk: clk, woken: make(chan struct{}, 1)}, nil
 }
 
-// Traffic implements [worker.Counted]: a key is a command, in a message of its own.
+// Traffic implements [store.TrafficCounter]: a key is a command, in a message of its own.
 func (d driver) Traffic() []store.Traffic {
 	n := d.memory.Gets.Load() + d.memory.Puts.Load()
 	return []store.Traffic{{Store: "memory", Messages: n, Commands: n, Sizes: map[int]int64{1: n}}}

@@ -14,31 +14,31 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // Driver implements [store.Driver].
 type Driver struct {
-	cluster *cluster.Cluster
-	timeout time.Duration
+	cluster  *tikv.Cluster
+	timeout  time.Duration
+	perStore int // connections
 }
 
 // Open connects to a cluster. Calls take at most timeout each; 0 leaves that to
 // client-go, whose retries end after 40 s of waiting or more. Open itself takes at most 10 s.
-func Open(ctx context.Context, c cluster.Config, timeout time.Duration) (*Driver, error) {
-	cl, err := cluster.Connect(ctx, c)
+func Open(ctx context.Context, c tikv.Config, timeout time.Duration) (*Driver, error) {
+	cl, err := tikv.Connect(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{cluster: cl, timeout: timeout}, nil
+	return &Driver{cluster: cl, timeout: timeout, perStore: c.ConnectionsPerStore()}, nil
 }
 
 // Info returns what the cluster said about itself.
-func (d *Driver) Info() cluster.Info { return d.cluster.Info() }
+func (d *Driver) Info() tikv.Info { return d.cluster.Info() }
 
-// Traffic returns what client-go has sent since the driver was opened, by store.
-// Any goroutine may call it. When a process has several drivers open, the first one tells for all.
-func (d *Driver) Traffic() []store.Traffic { return d.cluster.Traffic() }
+// ConnectionsPerStore implements [store.Connected].
+func (d *Driver) ConnectionsPerStore() int { return d.perStore }
 
 // Open implements [store.Driver]. The virtual threads of all lanes are dealt to
 // the client instances in turn.

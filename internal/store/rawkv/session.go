@@ -7,29 +7,30 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/kit"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // session implements [store.Session].
 type session struct {
-	client  func(i int) *cluster.Client // the instance for virtual thread i of this lane
+	client  func(i int) *tikv.Client // the instance for virtual thread i of this lane
 	clk     clock.Clock
 	timeout time.Duration
 
-	inbox     *store.Inbox[*Thread]
-	deadlines *store.Deadlines
-	threads   []*Thread
-	free      []*Thread     // those without a call
+	inbox     *kit.Inbox[*kit.Thread]
+	deadlines *kit.Deadlines
+	threads   []*kit.Thread
+	free      []*kit.Thread // those without a call
 	done      []*store.Call // what the last Wait returned
 }
 
-func newSession(lane, threads int, clk clock.Clock, timeout time.Duration, client func(int) *cluster.Client) *session {
+func newSession(lane, threads int, clk clock.Clock, timeout time.Duration, client func(int) *tikv.Client) *session {
 	return &session{
-		client: func(i int) *cluster.Client { return client(lane + i) },
+		client: func(i int) *tikv.Client { return client(lane + i) },
 		clk:    clk, timeout: timeout,
-		inbox:     store.NewInbox[*Thread](clk),
-		deadlines: store.NewDeadlines(timeout),
-		threads:   make([]*Thread, 0, threads),
+		inbox:     kit.NewInbox[*kit.Thread](clk),
+		deadlines: kit.NewDeadlines(timeout),
+		threads:   make([]*kit.Thread, 0, threads),
 	}
 }
 
@@ -41,14 +42,14 @@ func (s *session) Submit(c *store.Call) {
 }
 
 // idle returns a thread without a call; the one that was busy last, whose memory is warm.
-func (s *session) idle() *Thread {
+func (s *session) idle() *kit.Thread {
 	if n := len(s.free); n > 0 {
 		t := s.free[n-1]
 		s.free = s.free[:n-1]
 		return t
 	}
 	i := len(s.threads)
-	t := NewThread(i, s.client(i), s.clk, s.inbox.Put)
+	t := kit.NewThread(i, tikv.NewCaller(s.client(i)), s.clk, s.inbox.Put)
 	s.threads = append(s.threads, t)
 	return t
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // Opener opens the driver that is tested.
-type Opener func(ctx context.Context, c cluster.Config, timeout time.Duration) (store.Driver, error)
+type Opener func(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driver, error)
 
 // generous is a timeout that only a broken driver reaches.
 const generous = 30 * time.Second
@@ -36,7 +36,7 @@ type bench struct {
 // options that tests change.
 type options struct {
 	playground playground.Options
-	config     cluster.Config
+	config     tikv.Config
 	timeout    time.Duration
 	threads    int
 }

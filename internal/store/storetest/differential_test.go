@@ -13,9 +13,9 @@ import (
 
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
 	"github.com/kvbench/kvbench/internal/store/rawkv"
 	"github.com/kvbench/kvbench/internal/store/stream"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // TestDifferential makes the same calls through both drivers, on a cluster
@@ -100,11 +100,11 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-func openRawkv(ctx context.Context, c cluster.Config, timeout time.Duration) (store.Driver, error) {
+func openRawkv(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driver, error) {
 	return rawkv.Open(ctx, c, timeout)
 }
 
-func openStream(ctx context.Context, c cluster.Config, timeout time.Duration) (store.Driver, error) {
+func openStream(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driver, error) {
 	return stream.Open(ctx, c, stream.Config{Timeout: timeout})
 }
 

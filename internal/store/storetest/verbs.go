@@ -11,7 +11,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // Run tests a driver.
@@ -207,7 +207,7 @@ func testV2(t *testing.T, open Opener) {
 	b.ok(put("a-here", "1"))
 	expires(b)
 
-	other, err := open(t.Context(), cluster.Config{PD: []string{b.cluster.PDAddr()}, APIVersion: "V2"}, generous)
+	other, err := open(t.Context(), tikv.Config{PD: []string{b.cluster.PDAddr()}, APIVersion: "V2"}, generous)
 	if err != nil {
 		t.Fatal(err)
 	}

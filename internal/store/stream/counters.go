@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/kit"
 )
 
 // Cause is why a command did not take the fast path.
@@ -48,7 +49,7 @@ type counters struct {
 // storeCounters count what one session has to do with one store.
 type storeCounters struct {
 	address  string
-	messages store.Messages
+	messages kit.Messages
 	breaks   atomic.Int64
 	detourCounters
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
-	"github.com/kvbench/kvbench/internal/store/rawkv"
+	"github.com/kvbench/kvbench/internal/store/kit"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // maxDetours is how many detours of one lane are under way at a time; others
@@ -19,19 +19,19 @@ const maxDetours = 128
 type detour struct {
 	part   *part
 	call   store.Call
-	thread *rawkv.Thread // nil: it waits for one
+	thread *kit.Thread // nil: it waits for one
 }
 
 // detours is the pool of goroutines for detours.
 type detours struct {
-	client *cluster.Client
+	client *tikv.Client
 	clk    clock.Clock
-	inbox  *store.Inbox[event]
+	inbox  *kit.Inbox[event]
 	limit  int
 
-	threads []*rawkv.Thread
+	threads []*kit.Thread
 	byIndex []*detour // what each thread does
-	free    []*rawkv.Thread
+	free    []*kit.Thread
 	waiting []*detour
 }
 
@@ -70,7 +70,7 @@ func (s *session) detour(p *part, cause Cause) {
 
 func (ds *detours) start(d *detour) {
 	if len(ds.free) == 0 && len(ds.threads) < ds.limit {
-		t := rawkv.NewThread(len(ds.threads), ds.client, ds.clk, func(t *rawkv.Thread) {
+		t := kit.NewThread(len(ds.threads), tikv.NewCaller(ds.client), ds.clk, func(t *kit.Thread) {
 			ds.inbox.Put(event{kind: detourDone, thread: t})
 		})
 		ds.threads = append(ds.threads, t)
@@ -88,7 +88,7 @@ func (ds *detours) start(d *detour) {
 }
 
 // returned takes the detour that a thread has come back from, and lets the next one start.
-func (ds *detours) returned(t *rawkv.Thread) *detour {
+func (ds *detours) returned(t *kit.Thread) *detour {
 	d := ds.byIndex[t.Index]
 	ds.byIndex[t.Index] = nil
 	ds.free = append(ds.free, t)
@@ -119,7 +119,7 @@ func (ds *detours) close() {
 }
 
 // returned joins what a detour brought back with the rest of its call.
-func (s *session) returned(t *rawkv.Thread) {
+func (s *session) returned(t *kit.Thread) {
 	found := t.Finish(s.config.Timeout)
 	d := s.detours.returned(t)
 	p, c := d.part, d.part.flight.call

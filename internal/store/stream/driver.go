@@ -27,7 +27,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // Config is what can be set. Zero values are the defaults.
@@ -54,7 +54,7 @@ func (c Config) withDefaults() (Config, error) {
 
 // Driver implements [store.Driver].
 type Driver struct {
-	cluster *cluster.Cluster
+	cluster *tikv.Cluster
 	config  Config
 
 	mu       sync.Mutex
@@ -62,12 +62,12 @@ type Driver struct {
 }
 
 // Open connects to a cluster. It takes at most 10 s.
-func Open(ctx context.Context, c cluster.Config, config Config) (*Driver, error) {
+func Open(ctx context.Context, c tikv.Config, config Config) (*Driver, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	cl, err := cluster.Connect(ctx, c)
+	cl, err := tikv.Connect(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Open(ctx context.Context, c cluster.Config, config Config) (*Driver, error)
 }
 
 // Info returns what the cluster said about itself.
-func (d *Driver) Info() cluster.Info { return d.cluster.Info() }
+func (d *Driver) Info() tikv.Info { return d.cluster.Info() }
 
 // Open implements [store.Driver].
 func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {
@@ -84,6 +84,13 @@ func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error)
 	d.counters = append(d.counters, c)
 	d.mu.Unlock()
 	return newSession(d.cluster.Client(lane), d.cluster.Credentials(), d.cluster.ColumnFamily(), d.config, threads, clk, c), nil
+}
+
+// ConnectionsPerStore implements [store.Connected]. Those for fallbacks are not among them.
+func (d *Driver) ConnectionsPerStore() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.counters) * d.config.Streams
 }
 
 // Close implements [store.Driver].

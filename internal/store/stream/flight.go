@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // flight is a call in flight. It has one part, or as many as its keys have
@@ -156,7 +156,7 @@ func (p *part) pair(kv *pair, data []byte, d *dialect) (key []byte, err error) {
 		if err := e.Unmarshal(kv.err); err != nil {
 			return nil, err
 		}
-		p.flight.fail(store.RawError, errors.New(cluster.PairError([]*kvrpcpb.KvPair{{Error: &e}})))
+		p.flight.fail(store.RawError, errors.New(tikv.PairError([]*kvrpcpb.KvPair{{Error: &e}})))
 		return nil, nil
 	}
 	key, ok := bytes.CutPrefix(kv.key, d.prefix)

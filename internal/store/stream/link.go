@@ -16,9 +16,8 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/kvbench/kvbench/internal/clock"
-	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/rawkv"
-	"github.com/kvbench/kvbench/internal/store/tcp"
+	"github.com/kvbench/kvbench/internal/store/kit"
+	"github.com/kvbench/kvbench/internal/store/stream/quiet"
 )
 
 const (
@@ -73,7 +72,7 @@ type event struct {
 	data mem.Buffer    // received: to be freed
 	at   time.Duration // received: when it was
 
-	thread *rawkv.Thread // detourDone
+	thread *kit.Thread // detourDone
 }
 
 type eventKind uint8
@@ -94,7 +93,7 @@ const commandsMethod = "/tikvpb.Tikv/BatchCommands"
 func dial(address string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithContextDialer(tcp.Dialer(aliveTimeout)),
+		grpc.WithContextDialer(quiet.Dialer(aliveTimeout)),
 		grpc.WithInitialWindowSize(windowSize),
 		grpc.WithInitialConnWindowSize(windowSize),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
@@ -107,14 +106,14 @@ func dial(address string, creds credentials.TransportCredentials) (*grpc.ClientC
 }
 
 // start starts the link's goroutines, which end with ctx and are counted in wg.
-func (l *link) start(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock, inbox *store.Inbox[event], wg *sync.WaitGroup) {
+func (l *link) start(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock, inbox *kit.Inbox[event], wg *sync.WaitGroup) {
 	wg.Go(func() { l.connect(ctx, conn, clk, inbox) })
 	wg.Go(func() { l.send(ctx, inbox) })
 }
 
 // connect opens one stream after the other: at once after one that has lived for a
 // while, else ever more seldom.
-func (l *link) connect(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock, inbox *store.Inbox[event]) {
+func (l *link) connect(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock, inbox *kit.Inbox[event]) {
 	defer conn.Close()
 	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		began := time.Now()
@@ -132,7 +131,7 @@ func (l *link) connect(ctx context.Context, conn *grpc.ClientConn, clk clock.Clo
 }
 
 // receive opens a stream and receives until it ends, and tells whether it ever was up.
-func (l *link) receive(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock, inbox *store.Inbox[event]) bool {
+func (l *link) receive(ctx context.Context, conn *grpc.ClientConn, clk clock.Clock, inbox *kit.Inbox[event]) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := time.AfterFunc(connectTime, cancel)
@@ -151,7 +150,7 @@ func (l *link) receive(ctx context.Context, conn *grpc.ClientConn, clk clock.Clo
 }
 
 // send sends what the lane puts into out. An error needs no word: it ends the stream, which receive sees.
-func (l *link) send(ctx context.Context, inbox *store.Inbox[event]) {
+func (l *link) send(ctx context.Context, inbox *kit.Inbox[event]) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -11,12 +11,13 @@ import (
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/kvproto/pkg/tikvpb"
-	"github.com/tikv/client-go/v2/tikv"
+	clientgo "github.com/tikv/client-go/v2/tikv"
 	"google.golang.org/grpc/mem"
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/kit"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // rig is a session whose only link ends in the test: it sees the messages that
@@ -37,9 +38,9 @@ func newRig(t testing.TB, prefix string, c Config) *rig {
 	s := &session{
 		config: c, clk: clk, counts: newCounters(),
 		dialect:    dialect{prefix: []byte(prefix), cf: ""},
-		inbox:      store.NewInbox[event](clk),
-		deadlines:  store.NewDeadlines(c.Timeout),
-		attempts:   store.NewDeadlines(attemptTime),
+		inbox:      kit.NewInbox[event](clk),
+		deadlines:  kit.NewDeadlines(c.Timeout),
+		attempts:   kit.NewDeadlines(attemptTime),
 		maxWaiting: 10_000,
 		errLate:    errors.New("late"),
 	}
@@ -49,21 +50,21 @@ func newRig(t testing.TB, prefix string, c Config) *rig {
 	l := &link{target: target, state: up, out: make(chan outgoing, 10_000), cancel: func() {}}
 	target.links = []*link{l}
 	s.targets = append(s.targets, target)
-	r := &route{target: target, rpc: &tikv.RPCContext{Peer: &metapb.Peer{Id: 3}}}
+	r := &route{target: target, rpc: &clientgo.RPCContext{Peer: &metapb.Peer{Id: 3}}}
 	context, err := (&kvrpcpb.Context{RegionId: 7, Peer: &metapb.Peer{Id: 3}}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.contexts = [2][]byte{context, context}
-	s.routes.client = &cluster.Client{Regions: noRegions}
+	s.routes.client = &tikv.Client{Regions: noRegions}
 	s.routes.insert(r)
 	t.Cleanup(func() { s.inbox.Close(); cancel() })
 	return &rig{session: s, t: t, link: l, clock: clk}
 }
 
 // noRegions is client-go's cache as it is at first.
-var noRegions = func() *tikv.RegionCache {
-	c := tikv.NewRegionCache(nil)
+var noRegions = func() *clientgo.RegionCache {
+	c := clientgo.NewRegionCache(nil)
 	c.Close()
 	return c
 }()

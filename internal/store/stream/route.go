@@ -11,16 +11,16 @@ import (
 
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/tikv/client-go/v2/kv"
-	"github.com/tikv/client-go/v2/tikv"
+	clientgo "github.com/tikv/client-go/v2/tikv"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // route is where the keys of one region go, as far as a lane knows.
 type route struct {
 	start, end []byte // [start, end) as applications have them; an empty end is that of the key space
-	rpc        *tikv.RPCContext
+	rpc        *clientgo.RPCContext
 	target     *target
 	contexts   [2][]byte // kvrpcpb.Context in the wire format, see context
 
@@ -48,7 +48,7 @@ func (r *route) context(command protowire.Number) []byte {
 // not know is not looked up here, since that may take long: such a call goes
 // through rawkv, which teaches the cache.
 type routes struct {
-	client *cluster.Client
+	client *tikv.Client
 	list   []*route
 	last   *route
 }
@@ -78,12 +78,12 @@ func (rs *routes) learn(key []byte, target func(id uint64, addr string) *target)
 	}
 	// The backoffer is for looking up the address of a store that the cache has
 	// never resolved; it resolves all of a region's stores when it loads the region.
-	rpc, err := rs.client.Regions.GetTiKVRPCContext(tikv.NewBackoffer(context.Background(), 0), at.Region, kv.ReplicaReadLeader, 0)
+	rpc, err := rs.client.Regions.GetTiKVRPCContext(clientgo.NewBackoffer(context.Background(), 0), at.Region, kv.ReplicaReadLeader, 0)
 	if err != nil || rpc == nil {
 		return nil
 	}
 	r := &route{start: at.StartKey, end: at.EndKey, rpc: rpc, target: target(rpc.Store.StoreID(), rpc.Addr)}
-	for i, limit := range []time.Duration{tikv.ReadTimeoutShort, tikv.MaxWriteExecutionTime} {
+	for i, limit := range []time.Duration{clientgo.ReadTimeoutShort, clientgo.MaxWriteExecutionTime} {
 		r.contexts[i], err = (&kvrpcpb.Context{
 			RegionId:               rpc.Meta.Id,
 			RegionEpoch:            rpc.Meta.RegionEpoch,

@@ -15,7 +15,8 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
+	"github.com/kvbench/kvbench/internal/store/kit"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 // attemptTime is how long one answer is waited for, as client-go does.
@@ -27,7 +28,7 @@ type session struct {
 	clk    clock.Clock
 	creds  credentials.TransportCredentials
 	dialect
-	inbox  *store.Inbox[event]
+	inbox  *kit.Inbox[event]
 	counts *counters
 
 	routes  routes
@@ -39,11 +40,11 @@ type session struct {
 	parts       []*part // by slot
 	freeParts   []*part
 	nextID      uint64
-	turn        uint64           // counts batches, for route.turn
-	deadlines   *store.Deadlines // of flights
-	attempts    *store.Deadlines // of parts that were sent, if watched
-	watched     bool             // a call may take longer than one attempt
-	maxWaiting  int              // commands that may wait for a store, or be lost in a stream
+	turn        uint64         // counts batches, for route.turn
+	deadlines   *kit.Deadlines // of flights
+	attempts    *kit.Deadlines // of parts that were sent, if watched
+	watched     bool           // a call may take longer than one attempt
+	maxWaiting  int            // commands that may wait for a store, or be lost in a stream
 
 	answers responses // in the message at hand
 	answer  answer
@@ -56,14 +57,14 @@ type session struct {
 	wg     sync.WaitGroup
 }
 
-func newSession(client *cluster.Client, creds credentials.TransportCredentials, cf string, c Config, threads int, clk clock.Clock, counts *counters) *session {
+func newSession(client *tikv.Client, creds credentials.TransportCredentials, cf string, c Config, threads int, clk clock.Clock, counts *counters) *session {
 	s := &session{
 		config: c, clk: clk, creds: creds, counts: counts,
 		dialect:    dialect{prefix: client.Codec.EncodeKey(nil), cf: cf},
-		inbox:      store.NewInbox[event](clk),
+		inbox:      kit.NewInbox[event](clk),
 		routes:     routes{client: client},
-		deadlines:  store.NewDeadlines(c.Timeout),
-		attempts:   store.NewDeadlines(attemptTime),
+		deadlines:  kit.NewDeadlines(c.Timeout),
+		attempts:   kit.NewDeadlines(attemptTime),
 		watched:    c.Timeout == 0 || c.Timeout > attemptTime,
 		maxWaiting: 4*threads + 1024,
 		errLate:    fmt.Errorf("no answer within %v", c.Timeout),

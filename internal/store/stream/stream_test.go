@@ -14,14 +14,14 @@ import (
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/cluster"
 	"github.com/kvbench/kvbench/internal/store/storetest"
 	"github.com/kvbench/kvbench/internal/store/stream"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 func TestMain(m *testing.M) { storetest.VerifyTestMain(m) }
 
-func open(ctx context.Context, c cluster.Config, timeout time.Duration) (store.Driver, error) {
+func open(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driver, error) {
 	d, err := stream.Open(ctx, c, stream.Config{Timeout: timeout})
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func TestTraffic(t *testing.T) {
 	}
 	defer pg.Close()
 	for _, maxBatch := range []int{1, 16, 0} {
-		d, err := stream.Open(t.Context(), cluster.Config{PD: []string{pg.PDAddr()}}, stream.Config{MaxBatch: maxBatch, Streams: 2})
+		d, err := stream.Open(t.Context(), tikv.Config{PD: []string{pg.PDAddr()}}, stream.Config{MaxBatch: maxBatch, Streams: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestTraffic(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for _, c := range []stream.Config{{MaxBatch: -1}, {Streams: 1000}, {Linger: -1}, {Timeout: -1}} {
-		if _, err := stream.Open(t.Context(), cluster.Config{PD: []string{"127.0.0.1:1"}}, c); err == nil {
+		if _, err := stream.Open(t.Context(), tikv.Config{PD: []string{"127.0.0.1:1"}}, c); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}

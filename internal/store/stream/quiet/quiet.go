@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tcp makes the connections that drivers speak to stores by: TCP, with
+// Package quiet makes the connections that drivers speak to stores by: TCP, with
 // reads and writes of which the Go scheduler is not told.
 //
 // A system call through package net is announced to the scheduler, since it might
@@ -9,7 +9,7 @@
 // the announcement wakes the runtime's monitoring thread, which finds nothing to do and goes back
 // to sleep: two context switches for each message of a client that is not busy, and
 // some CPU for each of one that is (docs/performance.md has the figures).
-package tcp
+package quiet
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tcp_test
+package quiet_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kvbench/kvbench/internal/store/tcp"
+	"github.com/kvbench/kvbench/internal/store/stream/quiet"
 )
 
 // pair returns both ends of a connection; the first is one that a Dialer made.
@@ -26,7 +26,7 @@ func pair(tb testing.TB) (dialed net.Conn, accepted *net.TCPConn) {
 		tb.Fatal(err)
 	}
 	defer l.Close()
-	dialed, err = tcp.Dialer(3*time.Second)(tb.Context(), l.Addr().String())
+	dialed, err = quiet.Dialer(3*time.Second)(tb.Context(), l.Addr().String())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestEnds(t *testing.T) {
 	t.Run("nobody there", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if c, err := tcp.Dialer(time.Second)(ctx, "127.0.0.1:1"); err == nil {
+		if c, err := quiet.Dialer(time.Second)(ctx, "127.0.0.1:1"); err == nil {
 			c.Close()
 			t.Error("connected")
 		}

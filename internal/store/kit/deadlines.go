@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package kit
 
-import "time"
+import (
+	"time"
+
+	"github.com/kvbench/kvbench/internal/store"
+)
 
 // Deadlines keeps when the calls in flight of one session must be given up. All calls of a
 // session have the same timeout and so expire in the order in which they
@@ -50,12 +54,12 @@ func (d *Deadlines) Remove(i int) {
 	*l = link{}
 }
 
-// Next returns the earliest deadline, or [Forever].
+// Next returns the earliest deadline, or [store.Forever].
 func (d *Deadlines) Next() time.Duration {
 	if n := d.links[0].next; n != 0 {
 		return d.links[n].at
 	}
-	return Forever
+	return store.Forever
 }
 
 // Expired takes a call out of the list whose deadline is not after now, and

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package tikv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,14 +32,18 @@ type Config struct {
 	ColumnFamily string // V1: "", "default", "lock" or "write"
 
 	Clients             int  // rawkv client instances, each with its own connections; 0 is 1
-	GrpcConnectionCount uint // connections of one instance to each store; 0 is 1, which costs a fifth less per call than client-go's 4
+	GrpcConnectionCount uint // connections of one instance to each store; 0 is client-go's 4
 	MaxBatchSize        int  // commands in one message; 0 is client-go's 128, -1 sends every call as an RPC of its own
-	NoBatchYield        bool // messages go with what the sender finds, and do not let more calls join
 	MaxBatchWaitTime    time.Duration
 	BatchWaitSize       uint
 	OverloadThreshold   uint
 
 	Log io.Writer // client-go's log of warnings and errors, one JSON object a line; nil drops it
+}
+
+// ConnectionsPerStore returns how many connections client-go makes to each store.
+func (c *Config) ConnectionsPerStore() int {
+	return max(1, c.Clients) * int(cmp.Or(c.GrpcConnectionCount, config.DefaultTiKVClient().GrpcConnectionCount))
 }
 
 // version returns the API version as the protocol has it.

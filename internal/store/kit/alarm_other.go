@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package store
+package kit
 
 import "time"
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package kit
 
 import (
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/kvbench/kvbench/internal/store"
 )
 
 // Against a model: a slice in order of start.
@@ -33,7 +35,7 @@ func TestDeadlines(t *testing.T) {
 			d.Remove(call) // again: no harm
 			model = slices.Delete(model, at, at+1)
 		}
-		want := Forever
+		want := store.Forever
 		if len(model) > 0 {
 			want = model[0].at
 		}
@@ -57,7 +59,7 @@ func TestNoDeadlines(t *testing.T) {
 	d := NewDeadlines(0)
 	d.Add(3, 1)
 	d.Remove(3)
-	if d.Next() != Forever || d.Expired(Forever-1) != -1 {
+	if d.Next() != store.Forever || d.Expired(store.Forever-1) != -1 {
 		t.Error("without a timeout nothing expires")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package tikv
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+
+	"github.com/kvbench/kvbench/internal/store"
 )
 
 // How long the preflight may take: long enough for an election of PD's leader, well short of what makes a user wonder.
@@ -36,6 +39,19 @@ type Info struct {
 	ClusterID uint64   `json:"cluster_id"`
 	PD        []Member `json:"pd"`
 	Stores    []Store  `json:"stores"`
+}
+
+// Described returns it as results have it.
+func (i *Info) Described() store.Cluster {
+	c := store.Cluster{ID: i.ClusterID, Details: map[string]string{}}
+	for _, m := range i.PD {
+		c.Details["pd."+m.Name] = m.Version
+	}
+	for _, s := range i.Stores {
+		c.Stores = append(c.Stores, s.Address)
+		c.Details["store."+strconv.FormatUint(s.ID, 10)] = s.Version
+	}
+	return c
 }
 
 // Member is one placement driver.

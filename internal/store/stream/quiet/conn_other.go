@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package tcp
+package quiet
 
 import (
 	"net"

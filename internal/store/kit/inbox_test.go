@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package kit
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +35,7 @@ func TestInboxTakesAllInOrder(t *testing.T) {
 	for i := range 5 {
 		b.Put(i)
 	}
-	if got, _ := b.Wait(Forever); !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+	if got, _ := b.Wait(store.Forever); !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
 		t.Fatalf("got %v", got)
 	}
 	if got, _ := b.Wait(0); len(got) != 0 {
@@ -56,7 +57,7 @@ func TestInboxWaitEndsInTime(t *testing.T) {
 	}
 	// An alarm set for a later moment must not hide an earlier one.
 	b.Put(1)
-	b.Wait(Forever)
+	b.Wait(store.Forever)
 	go func() {
 		time.Sleep(time.Millisecond)
 		b.Put(2)
@@ -92,7 +93,7 @@ func TestInboxWake(t *testing.T) {
 	b, clk := newTestInbox(t)
 	b.Wake() // before the wait: it must not be lost
 	b.Put(1)
-	if items, woken := b.Wait(Forever); len(items) != 1 || !woken {
+	if items, woken := b.Wait(store.Forever); len(items) != 1 || !woken {
 		t.Errorf("got %v, woken %v", items, woken)
 	}
 	if _, woken := b.Wait(0); woken {
@@ -148,7 +149,7 @@ func TestInboxAllocatesNothing(t *testing.T) {
 		for i := range 100 {
 			b.Put(i)
 		}
-		b.Wait(Forever)
+		b.Wait(store.Forever)
 		b.Wait(clk.Now() + 10*time.Microsecond)
 	}
 	turn()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package kit
 
 import (
 	"os"
@@ -38,7 +38,7 @@ func (a *alarm) set(d time.Duration) {
 		return
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, d.Nanoseconds()))} // 0 would stop it
-	// It does not block, and the scheduler need not be told of it (package tcp says what that would cost).
+	// It does not block, and the scheduler need not be told of it (package quiet says what that would cost).
 	if _, _, err := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(a.fd), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0); err != 0 {
 		a.ring() // never stay asleep for good
 	}

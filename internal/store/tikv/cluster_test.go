@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster_test
+package tikv_test
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvbench/kvbench/internal/playground"
-	"github.com/kvbench/kvbench/internal/store/cluster"
 	"github.com/kvbench/kvbench/internal/store/storetest"
+	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,9 +35,9 @@ func start(t *testing.T, o playground.Options) *playground.Cluster {
 }
 
 // connect connects, or returns the error. What it opens is closed when the test ends.
-func connect(t *testing.T, c cluster.Config) (*cluster.Cluster, error) {
+func connect(t *testing.T, c tikv.Config) (*tikv.Cluster, error) {
 	begin := time.Now()
-	cl, err := cluster.Connect(t.Context(), c)
+	cl, err := tikv.Connect(t.Context(), c)
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
@@ -54,7 +54,7 @@ func connect(t *testing.T, c cluster.Config) (*cluster.Cluster, error) {
 
 func TestInfo(t *testing.T) {
 	pg := start(t, playground.Options{})
-	cl, err := connect(t, cluster.Config{PD: []string{"http://" + pg.PDAddr(), "127.0.0.1:1"}}) // one that is down does no harm
+	cl, err := connect(t, tikv.Config{PD: []string{"http://" + pg.PDAddr(), "127.0.0.1:1"}}) // one that is down does no harm
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,25 +87,25 @@ func TestConnectFails(t *testing.T) {
 	t.Cleanup(func() { silent.Close() })
 	for _, test := range []struct {
 		name   string
-		config cluster.Config
+		config tikv.Config
 		want   []string
 	}{
-		{"no address", cluster.Config{}, []string{"no PD address"}},
-		{"nobody listens", cluster.Config{PD: []string{"127.0.0.1:1"}}, []string{"127.0.0.1:1", "refused"}},
-		{"nobody answers", cluster.Config{PD: []string{silent.Addr().String()}}, []string{silent.Addr().String()}},
-		{"no such host", cluster.Config{PD: []string{"no-such-host.invalid:2379"}}, []string{"no-such-host.invalid:2379"}},
-		{"TLS is missing", cluster.Config{PD: []string{secret.PDAddr()}}, []string{secret.PDAddr(), "TLS"}},
-		{"a CA alone", cluster.Config{PD: []string{secret.PDAddr()}, CA: files.CA}, []string{"certificate"}},
-		{"TLS for nothing", cluster.Config{PD: []string{v2.PDAddr()}, CA: files.CA, Cert: files.Cert, Key: files.Key}, []string{"the cluster must use TLS"}},
-		{"an address that is none", cluster.Config{PD: []string{"not an address"}}, []string{"not an address"}},
-		{"no store can be reached", cluster.Config{PD: []string{down.PDAddr()}}, append(down.StoreAddrs(), "advertised")},
-		{"no such keyspace", cluster.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", Keyspace: "nowhere"}, []string{"keyspace nowhere"}},
-		{"no such version", cluster.Config{PD: []string{v2.PDAddr()}, APIVersion: "V3"}, []string{"V3", "V1TTL"}},
-		{"a keyspace without V2", cluster.Config{PD: []string{v2.PDAddr()}, Keyspace: "x"}, []string{"V2"}},
-		{"a column family with V2", cluster.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", ColumnFamily: "lock"}, []string{"lock"}},
-		{"half of TLS", cluster.Config{PD: []string{v2.PDAddr()}, Cert: "c", Key: "k"}, []string{"certificate"}},
-		{"TLS files that are not there", cluster.Config{PD: []string{v2.PDAddr()}, CA: "/no/ca", Cert: "/no/cert", Key: "/no/key"}, []string{"/no/ca"}},
-		{"negative counts", cluster.Config{PD: []string{v2.PDAddr()}, Clients: -1}, []string{"negative"}},
+		{"no address", tikv.Config{}, []string{"no PD address"}},
+		{"nobody listens", tikv.Config{PD: []string{"127.0.0.1:1"}}, []string{"127.0.0.1:1", "refused"}},
+		{"nobody answers", tikv.Config{PD: []string{silent.Addr().String()}}, []string{silent.Addr().String()}},
+		{"no such host", tikv.Config{PD: []string{"no-such-host.invalid:2379"}}, []string{"no-such-host.invalid:2379"}},
+		{"TLS is missing", tikv.Config{PD: []string{secret.PDAddr()}}, []string{secret.PDAddr(), "TLS"}},
+		{"a CA alone", tikv.Config{PD: []string{secret.PDAddr()}, CA: files.CA}, []string{"certificate"}},
+		{"TLS for nothing", tikv.Config{PD: []string{v2.PDAddr()}, CA: files.CA, Cert: files.Cert, Key: files.Key}, []string{"the cluster must use TLS"}},
+		{"an address that is none", tikv.Config{PD: []string{"not an address"}}, []string{"not an address"}},
+		{"no store can be reached", tikv.Config{PD: []string{down.PDAddr()}}, append(down.StoreAddrs(), "advertised")},
+		{"no such keyspace", tikv.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", Keyspace: "nowhere"}, []string{"keyspace nowhere"}},
+		{"no such version", tikv.Config{PD: []string{v2.PDAddr()}, APIVersion: "V3"}, []string{"V3", "V1TTL"}},
+		{"a keyspace without V2", tikv.Config{PD: []string{v2.PDAddr()}, Keyspace: "x"}, []string{"V2"}},
+		{"a column family with V2", tikv.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", ColumnFamily: "lock"}, []string{"lock"}},
+		{"half of TLS", tikv.Config{PD: []string{v2.PDAddr()}, Cert: "c", Key: "k"}, []string{"certificate"}},
+		{"TLS files that are not there", tikv.Config{PD: []string{v2.PDAddr()}, CA: "/no/ca", Cert: "/no/cert", Key: "/no/key"}, []string{"/no/ca"}},
+		{"negative counts", tikv.Config{PD: []string{v2.PDAddr()}, Clients: -1}, []string{"negative"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +127,7 @@ func TestConnectCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	begin := time.Now()
-	if _, err := cluster.Connect(ctx, cluster.Config{PD: []string{"127.0.0.1:1"}}); err == nil {
+	if _, err := tikv.Connect(ctx, tikv.Config{PD: []string{"127.0.0.1:1"}}); err == nil {
 		t.Fatal("it connected")
 	}
 	if took := time.Since(begin); took > 2*time.Second {
@@ -138,7 +138,7 @@ func TestConnectCancelled(t *testing.T) {
 // The PD client says that there is a proxy in the way, when there may be.
 func TestProxyHint(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://user:secret@proxy.invalid:3128")
-	_, err := connect(t, cluster.Config{PD: []string{"pd.invalid:2379"}})
+	_, err := connect(t, tikv.Config{PD: []string{"pd.invalid:2379"}})
 	if err == nil || !strings.Contains(err.Error(), "proxy.invalid:3128") || !strings.Contains(err.Error(), "NO_PROXY") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}
@@ -147,8 +147,8 @@ func TestProxyHint(t *testing.T) {
 // client-go has one set of settings for the process, so clusters open at the same time must agree.
 func TestSettingsAreShared(t *testing.T) {
 	pg := start(t, playground.Options{})
-	one := cluster.Config{PD: []string{pg.PDAddr()}, MaxBatchSize: 16}
-	first, err := cluster.Connect(t.Context(), one)
+	one := tikv.Config{PD: []string{pg.PDAddr()}, MaxBatchSize: 16}
+	first, err := tikv.Connect(t.Context(), one)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestSettingsAreShared(t *testing.T) {
 	}
 	other := one
 	other.MaxBatchSize = 17
-	if _, err := cluster.Connect(t.Context(), other); err == nil || !strings.Contains(err.Error(), "other settings") {
+	if _, err := tikv.Connect(t.Context(), other); err == nil || !strings.Contains(err.Error(), "other settings") {
 		t.Errorf("other settings: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -169,7 +169,7 @@ func TestSettingsAreShared(t *testing.T) {
 func TestLog(t *testing.T) {
 	pg := start(t, playground.Options{})
 	var text lockedBuffer
-	if _, err := connect(t, cluster.Config{PD: []string{pg.PDAddr()}, Log: &text}); err != nil {
+	if _, err := connect(t, tikv.Config{PD: []string{pg.PDAddr()}, Log: &text}); err != nil {
 		t.Fatal(err)
 	}
 	log.Info("a detail")

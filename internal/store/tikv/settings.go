@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package tikv
 
 import (
 	"errors"
@@ -24,12 +24,11 @@ var global struct {
 }
 
 type settings struct {
-	client  config.TiKVClient
-	noYield bool
-	ca      string
-	cert    string
-	key     string
-	log     io.Writer
+	client config.TiKVClient
+	ca     string
+	cert   string
+	key    string
+	log    io.Writer
 }
 
 // storesRefresh is how often, in seconds, client-go asks PD for the stores' addresses. When a store has
@@ -38,11 +37,10 @@ type settings struct {
 // panics, because it divides this by 4 for another interval.
 const storesRefresh = 4
 
-// acquire makes the settings of c those of the process, and tells whether nobody
-// else has any. Each success must be followed by one release.
-func acquire(c *Config) (first bool, err error) {
-	want := settings{client: config.DefaultTiKVClient(), noYield: c.NoBatchYield, ca: c.CA, cert: c.Cert, key: c.Key, log: c.Log}
-	want.client.GrpcConnectionCount = max(1, c.GrpcConnectionCount)
+// acquire makes the settings of c those of the process. Each success must be followed by one release.
+func acquire(c *Config) error {
+	want := settings{client: config.DefaultTiKVClient(), ca: c.CA, cert: c.Cert, key: c.Key, log: c.Log}
+	set(&want.client.GrpcConnectionCount, c.GrpcConnectionCount)
 	set(&want.client.MaxBatchWaitTime, c.MaxBatchWaitTime)
 	set(&want.client.BatchWaitSize, c.BatchWaitSize)
 	set(&want.client.OverloadThreshold, c.OverloadThreshold)
@@ -55,10 +53,9 @@ func acquire(c *Config) (first bool, err error) {
 	global.Lock()
 	defer global.Unlock()
 	if global.users > 0 && want != global.is {
-		return false, errors.New("another connection of this process uses client-go with other settings (connections, batches, TLS files or log); close it first")
+		return errors.New("another connection of this process uses client-go with other settings (connections, batches, TLS files or log); close it first")
 	}
-	first = global.users == 0
-	if first {
+	if global.users == 0 {
 		config.UpdateGlobal(func(conf *config.Config) {
 			conf.TiKVClient = want.client
 			conf.Security = c.security()
@@ -66,11 +63,9 @@ func acquire(c *Config) (first bool, err error) {
 		})
 		replaceLog(c.Log)
 		global.is = want
-		sent.reset()
-		yields.off.Store(c.NoBatchYield)
 	}
 	global.users++
-	return first, nil
+	return nil
 }
 
 func release() {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+// Package kit is what drivers are made of: the inbox in which a lane finds what has
+// arrived, with the alarm that ends its wait; deadlines of calls in flight; a goroutine that
+// makes one blocking call after another; and a counter of messages.
+package kit
 
 import (
 	"runtime"
@@ -8,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/store"
 )
 
 // Inbox is where a session's helpers (goroutines that wait for answers) hand what
@@ -26,14 +30,14 @@ type Inbox[T any] struct {
 	woken   bool          // Wake was called since the last Wait
 	asleep  bool          // the lane waits for signal
 	signal  chan struct{} // one element for each time that asleep was taken back
-	ringing time.Duration // when the alarm will ring; Forever: it is not set
+	ringing time.Duration // when the alarm will ring; store.Forever: it is not set
 
 	taken []T // what the last Wait returned: its memory is used again
 }
 
 // NewInbox returns an empty inbox whose waits end by clk. Close frees it.
 func NewInbox[T any](clk clock.Clock) *Inbox[T] {
-	b := &Inbox[T]{clk: clk, signal: make(chan struct{}, 1), ringing: Forever}
+	b := &Inbox[T]{clk: clk, signal: make(chan struct{}, 1), ringing: store.Forever}
 	b.alarm = newAlarm(b.ring)
 	return b
 }
@@ -65,7 +69,7 @@ func (b *Inbox[T]) Wake() {
 // ring is called when the alarm goes off.
 func (b *Inbox[T]) ring() {
 	b.mu.Lock()
-	b.ringing = Forever
+	b.ringing = store.Forever
 	wake := b.asleep
 	b.asleep = false
 	b.mu.Unlock()
@@ -82,7 +86,7 @@ func (b *Inbox[T]) Wait(until time.Duration) (items []T, woken bool) {
 	clear(b.taken) // lets go of what it pointed to
 	for yielded := false; ; {
 		var now time.Duration
-		if until != Forever {
+		if until != store.Forever {
 			now = b.clk.Now()
 		}
 		b.mu.Lock()

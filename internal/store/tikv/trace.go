@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package tikv
 
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
-	"github.com/tikv/client-go/v2/tikv"
+	client "github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/tikvrpc"
 )
 
@@ -19,9 +18,7 @@ import (
 // methods may be called from any goroutine.
 type Trace struct {
 	rpcs atomic.Int32
-
-	mu   sync.Mutex
-	text string
+	text atomic.Pointer[string] // of the first error in an answer
 }
 
 type traceKey struct{}
@@ -34,9 +31,7 @@ func (t *Trace) Context(ctx context.Context) context.Context {
 // Reset makes t ready for the next call.
 func (t *Trace) Reset() {
 	t.rpcs.Store(0)
-	t.mu.Lock()
-	t.text = ""
-	t.mu.Unlock()
+	t.text.Store(nil)
 }
 
 // RPCs returns how many requests the call sent to stores, retries and the
@@ -46,23 +41,18 @@ func (t *Trace) RPCs() int32 { return t.rpcs.Load() }
 // StoreError returns the first error text with which a store answered the call,
 // or "". Region errors, which client-go deals with, are not among them.
 func (t *Trace) StoreError() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text
+	if text := t.text.Load(); text != nil {
+		return *text
+	}
+	return ""
 }
 
-func (t *Trace) fail(text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.text == "" {
-		t.text = text
-	}
-}
+func (t *Trace) fail(text string) { t.text.CompareAndSwap(nil, &text) }
 
 // tracedClient tells each call's Trace about the requests that are sent for it.
-type tracedClient struct{ tikv.Client }
+type tracedClient struct{ client.Client }
 
-// SendRequest implements [tikv.Client]. client-go asserts an answer's type
+// SendRequest implements [client.Client]. client-go asserts an answer's type
 // unchecked, in goroutines of its own, so an answer of the wrong type would
 // end the process; here it is an error.
 func (c tracedClient) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (resp *tikvrpc.Response, err error) {

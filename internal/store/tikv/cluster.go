@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster connects to a TiKV cluster through client-go, for the drivers
-// that use it. It knows client-go's settings and traps in one place: what is set per
+// Package tikv is what TiKV alone takes: connecting to a cluster through client-go, for the
+// drivers that use it. It knows client-go's settings and traps in one place: what is set per
 // process, what must be checked before the library is let loose, what it does
 // not tell its caller, and what its errors mean.
-package cluster
+package tikv
 
 import (
 	"context"
@@ -12,15 +12,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tikv/client-go/v2/config"
 	"github.com/tikv/client-go/v2/rawkv"
 	"github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
-
-	"github.com/kvbench/kvbench/internal/store/tcp"
 )
 
 // Cluster is an open connection to a cluster. Its methods may be called from any goroutine.
@@ -29,7 +26,6 @@ type Cluster struct {
 	creds   credentials.TransportCredentials
 	cf      string
 	clients []*Client
-	first   bool // of those that the process has open
 }
 
 // Client is one instance of client-go's raw client.
@@ -57,11 +53,10 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := acquire(&c)
-	if err != nil {
+	if err := acquire(&c); err != nil {
 		return nil, err
 	}
-	cl := &Cluster{info: *info, creds: creds, cf: c.ColumnFamily, first: first}
+	cl := &Cluster{info: *info, creds: creds, cf: c.ColumnFamily}
 	for range max(1, c.Clients) {
 		client, err := newClient(ctx, &c)
 		if err != nil {
@@ -93,12 +88,7 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 		return nil, err
 	}
 	codec := codecOf(raw).GetCodec()
-	alive := time.Duration(config.GetGlobalConfig().TiKVClient.GrpcKeepAliveTimeout) * time.Second
-	rpc := tikv.NewRPCClient(
-		tikv.WithSecurity(c.security()),
-		tikv.WithCodec(codec),
-		withGRPCDialOptions(grpc.WithContextDialer(tcp.Dialer(alive))),
-	)
+	rpc := tikv.NewRPCClient(tikv.WithSecurity(c.security()), tikv.WithCodec(codec)) // as rawkv makes its own
 	if err := replaceRPC(raw, tracedClient{rpc}); err != nil {
 		return nil, err
 	}
