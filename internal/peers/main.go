@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/playground"
 )
 
 // workload is a row of the comparison.
@@ -81,6 +82,7 @@ type peer struct {
 // figures are those of one run.
 type figures struct {
 	cpu          float64 // µs an operation, of the whole process
+	perMessage   float64 // commands in a BatchCommands message, as the playground counts them; 0: it is not known
 	rate         float64 // operations a second
 	service      float64 // µs, p50; 0: not told
 	lag50, lag99 float64 // µs
@@ -96,17 +98,19 @@ func medians(runs []figures) figures {
 		return median(x)
 	}
 	return figures{
-		cpu:     of(func(f *figures) float64 { return f.cpu }),
-		rate:    of(func(f *figures) float64 { return f.rate }),
-		service: of(func(f *figures) float64 { return f.service }),
-		lag50:   of(func(f *figures) float64 { return f.lag50 }),
-		lag99:   of(func(f *figures) float64 { return f.lag99 }),
+		cpu:        of(func(f *figures) float64 { return f.cpu }),
+		perMessage: of(func(f *figures) float64 { return f.perMessage }),
+		rate:       of(func(f *figures) float64 { return f.rate }),
+		service:    of(func(f *figures) float64 { return f.service }),
+		lag50:      of(func(f *figures) float64 { return f.lag50 }),
+		lag99:      of(func(f *figures) float64 { return f.lag99 }),
 	}
 }
 
 // bench holds what all runs share.
 type bench struct {
-	dir, pd               string
+	dir, pd, admin        string
+	streams               []int // per store and lane: a stream client each
 	kvbench, goycsb, bare string
 	workloadFile          string
 }
@@ -119,11 +123,24 @@ func main() {
 	operations := flag.Int("operations", 50_000, "operations of a run, times the weight of workload and client")
 	only := flag.String("only", "", "run only the workloads whose name and threads match this `regexp`")
 	clients := flag.String("clients", "", "run only the clients that match this `regexp`")
+	flag.Func("streams", "streams per store and lane of the stream client, several separated by commas: a client each (default 1)", func(list string) error {
+		for _, text := range strings.Split(list, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q: want numbers from 1 on", list)
+			}
+			b.streams = append(b.streams, n)
+		}
+		return nil
+	})
 	flag.StringVar(&b.kvbench, "kvbench", "bin/kvbench", "kvbench's binary")
 	flag.StringVar(&b.goycsb, "go-ycsb", "bin/go-ycsb", "go-ycsb's binary")
 	flag.StringVar(&b.bare, "bare", "bin/bare", "the bare loop's binary")
 	flag.StringVar(&b.pd, "pd", "", "PD of the cluster to use (default: a playground of its own)")
 	flag.Parse()
+	if b.streams == nil {
+		b.streams = []int{1}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := b.run(ctx, *rounds, *operations, regexp.MustCompile(*only), regexp.MustCompile(*clients)); err != nil {
@@ -189,7 +206,7 @@ func (b *bench) compare(ctx context.Context, rounds, operations int, only, clien
 // table writes the medians.
 func (b *bench) table(all runs) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "workload\tthreads\ttarget\tclient\tµs CPU/op\toperations/s\t÷ go-ycsb\t÷ bare\tservice p50\tlag p50\tlag p99\t\n")
+	fmt.Fprintf(w, "workload\tthreads\ttarget\tclient\tµs CPU/op\tcommands/message\toperations/s\t÷ go-ycsb\t÷ bare\tservice p50\tlag p50\tlag p99\t\n")
 	for _, load := range workloads {
 		cpuOf := make(map[string]float64)
 		for _, p := range b.peers() {
@@ -199,8 +216,8 @@ func (b *bench) table(all runs) error {
 			}
 			m := medians(figures)
 			cpuOf[p.name] = m.cpu
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.2f\t%.0f\t%s\t%s\t%s\t%s\t%s\t\n", load.name, load.threads, known(float64(load.target), ""), p.name,
-				m.cpu, m.rate, ratio(m.cpu, cpuOf["go-ycsb"]), ratio(m.cpu, cpuOf["bare rawkv"]),
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.2f\t%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t\n", load.name, load.threads, known(float64(load.target), ""), p.name,
+				m.cpu, perMessage(m.perMessage), m.rate, ratio(m.cpu, cpuOf["go-ycsb"]), ratio(m.cpu, cpuOf["bare rawkv"]),
 				known(m.service, " µs"), known(m.lag50, " µs"), known(m.lag99, " µs"))
 		}
 	}
@@ -213,6 +230,13 @@ func known(v float64, unit string) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f%s", v, unit)
+}
+
+func perMessage(n float64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", n)
 }
 
 func ratio(c, other float64) string {
@@ -229,15 +253,15 @@ func median(x []float64) float64 {
 }
 
 func (b *bench) peers() []peer {
-	kvbench := func(driver string, scale int) peer {
-		return peer{name: "kvbench " + driver, scale: scale, paces: true, read: kvbenchSays, args: func(w workload, n int) []string {
+	kvbench := func(name, driver string, scale int, properties ...string) peer {
+		return peer{name: "kvbench " + name, scale: scale, paces: true, read: kvbenchSays, args: func(w workload, n int) []string {
 			other := map[string]string{"read": "update", "update": "read"}[w.kind]
-			return []string{b.kvbench, "run", "--local", "1", "-w", b.workloadFile, "--pd", b.pd, "--driver", driver, "--out", b.dir,
+			return append([]string{b.kvbench, "run", "--local", "1", "-w", b.workloadFile, "--pd", b.pd, "--driver", driver, "--out", b.dir,
 				"--threads", strconv.Itoa(w.threads), "--batch", strconv.Itoa(w.batch), "--operations", strconv.Itoa(n),
-				"--target", strconv.Itoa(w.target), "-p", w.kind + "proportion=1", "-p", other + "proportion=0", "--json", "--quiet"}
+				"--target", strconv.Itoa(w.target), "-p", w.kind + "proportion=1", "-p", other + "proportion=0", "--json", "--quiet"}, properties...)
 		}}
 	}
-	return []peer{
+	all := []peer{
 		{name: "go-ycsb", scale: 4, read: durationAfter(`Run finished, takes (\S+)`), args: func(w workload, n int) []string {
 			other := map[string]string{"read": "update", "update": "read"}[w.kind]
 			return []string{b.goycsb, "run", "tikv", "-P", b.workloadFile, "-p", "tikv.pd=" + b.pd, "-p", "tikv.type=raw",
@@ -248,9 +272,16 @@ func (b *bench) peers() []peer {
 			return []string{b.bare, "-pd", b.pd, "-kind", w.kind, "-threads", strconv.Itoa(w.threads), "-batch", strconv.Itoa(w.batch),
 				"-records", strconv.Itoa(records), "-operations", strconv.Itoa(n)}
 		}},
-		kvbench("rawkv", 2),
-		kvbench("stream", 1),
+		kvbench("rawkv", "rawkv", 2),
 	}
+	for _, n := range b.streams {
+		name := "stream"
+		if len(b.streams) > 1 {
+			name += fmt.Sprintf(" (%d)", n)
+		}
+		all = append(all, kvbench(name, "stream", 1, "-p", fmt.Sprintf("stream.streams=%d", n)))
+	}
+	return all
 }
 
 // measure runs a client once.
@@ -261,7 +292,11 @@ func (b *bench) measure(ctx context.Context, p peer, w workload, operations int)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
+	messages, commands, err := b.received(ctx)
+	if err != nil {
+		return figures{}, err
+	}
+	err = cmd.Run()
 	missed := p.paces && cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitcode.Target // on a busy machine; its figures count
 	if err != nil && !missed {
 		return figures{}, fmt.Errorf("%s: %w\n%s%s", strings.Join(args, " "), err, stdout.Bytes(), stderr.Bytes())
@@ -270,9 +305,39 @@ func (b *bench) measure(ctx context.Context, p peer, w workload, operations int)
 	if err != nil {
 		return f, fmt.Errorf("%s: %w\n%s", p.name, err, stdout.Bytes())
 	}
+	moreMessages, moreCommands, err := b.received(ctx)
+	if err != nil {
+		return f, err
+	}
+	if n := moreMessages - messages; n > 0 {
+		f.perMessage = float64(moreCommands-commands) / float64(n)
+	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	f.cpu = used.Seconds() * 1e6 / float64(operations)
 	return f, nil
+}
+
+// received returns how many BatchCommands messages the playground's stores have received, and the
+// commands in them; none of a cluster that is not its own.
+func (b *bench) received(ctx context.Context) (messages, commands uint64, err error) {
+	if b.admin == "" {
+		return 0, 0, nil
+	}
+	ctl, err := playground.Control(b.admin, playground.TLS{})
+	if err != nil {
+		return 0, 0, err
+	}
+	state, err := ctl.State(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, s := range state.Stores {
+		messages += s.Messages
+		for _, n := range s.Commands {
+			commands += n
+		}
+	}
+	return messages, commands, nil
 }
 
 // durationAfter reads how long a client says that its operations took.
@@ -328,7 +393,7 @@ func kvbenchSays(out []byte, operations int) (f figures, err error) {
 
 // playground starts a playground of three stores on free ports, as a process of its own.
 func (b *bench) playground(ctx context.Context) (end func(), err error) {
-	cmd := exec.CommandContext(ctx, b.kvbench, "playground", "--pd", "127.0.0.1:0", "--store-port", "0", "--admin", "")
+	cmd := exec.CommandContext(ctx, b.kvbench, "playground", "--pd", "127.0.0.1:0", "--store-port", "0", "--admin", "127.0.0.1:0")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Stderr = os.Stderr
@@ -347,6 +412,9 @@ func (b *bench) playground(ctx context.Context) (end func(), err error) {
 	for lines.Scan() {
 		if pd, ok := strings.CutPrefix(lines.Text(), "PD "); ok {
 			b.pd = strings.TrimSpace(pd)
+		}
+		if admin, ok := strings.CutPrefix(lines.Text(), "admin "); ok {
+			b.admin = strings.Fields(admin)[0]
 		}
 		if strings.HasPrefix(lines.Text(), "ready") {
 			return end, nil

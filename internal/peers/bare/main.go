@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bare is the least that an application can do with client-go's rawkv: a
-// loop per goroutine over a client with default settings, which counts and
-// measures nothing. It is what kvbench's cost per operation is compared with.
+// loop per goroutine over a client with default settings and kvbench's garbage collector target,
+// which counts and measures nothing. It is what kvbench's cost per operation is compared with.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"log"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,9 @@ func main() {
 	)
 	flag.Parse()
 	log.SetFlags(0)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // as kvbench with the same library
+	}
 	level := zap.NewAtomicLevelAt(zap.ErrorLevel)
 	pclog.ReplaceGlobals(zap.NewNop(), &pclog.ZapProperties{Level: level})
 

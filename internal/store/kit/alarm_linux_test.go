@@ -67,3 +67,24 @@ func BenchmarkAlarm(b *testing.B) {
 		})
 	}
 }
+
+// The alarm is the kernel's timer in the runtime's poller: it rings once for each time that it is
+// set, though nobody reads the timer, and no Go timer stands in for it.
+func TestAlarmIsTheKernels(t *testing.T) {
+	rang := make(chan struct{}, 1000)
+	a := newAlarm(func() { rang <- struct{}{} })
+	const times = 100
+	for range times {
+		a.set(10 * time.Microsecond)
+		<-rang
+	}
+	if a.file == nil || a.plan != nil {
+		t.Error("a Go timer is in use")
+	}
+	if err := a.close(); err != nil { // it returns when nobody rings any more
+		t.Error(err)
+	}
+	if n := len(rang); n > 0 {
+		t.Errorf("it rang %d times, but was set %d times", times+n, times)
+	}
+}

@@ -40,7 +40,7 @@ func (c Cause) String() string {
 
 // counters are one session's: written by its lane, read by anybody.
 type counters struct {
-	detourCounters // of parts that have no route
+	fallbackCounters // of parts that have no route
 
 	mu     sync.Mutex
 	stores []*storeCounters
@@ -51,12 +51,12 @@ type storeCounters struct {
 	address  string
 	messages kit.Messages
 	breaks   atomic.Int64
-	detourCounters
+	fallbackCounters
 }
 
-type detourCounters struct {
-	detours [Causes]atomic.Int64
-	unsent  atomic.Int64 // how many of them had not been sent before
+type fallbackCounters struct {
+	fallbacks [Causes]atomic.Int64
+	unsent    atomic.Int64 // how many of them had not been sent before
 }
 
 func newCounters() *counters { return new(counters) }
@@ -69,21 +69,21 @@ func (c *counters) store(address string) *storeCounters {
 	return s
 }
 
-// detour counts a detour of a part.
-func (c *counters) detour(p *part, cause Cause) {
-	d := &c.detourCounters
+// fallback counts a fallback of a part.
+func (c *counters) fallback(p *part, cause Cause) {
+	d := &c.fallbackCounters
 	if p.route != nil {
-		d = &p.route.target.count.detourCounters
+		d = &p.route.connection.count.fallbackCounters
 	}
-	d.detours[cause].Add(1)
+	d.fallbacks[cause].Add(1)
 	if p.link == nil {
 		d.unsent.Add(1)
 	}
 }
 
-func (d *detourCounters) addTo(t *store.Traffic) {
-	for i := range d.detours {
-		if n := d.detours[i].Load(); n > 0 {
+func (d *fallbackCounters) addTo(t *store.Traffic) {
+	for i := range d.fallbacks {
+		if n := d.fallbacks[i].Load(); n > 0 {
 			if t.Detours == nil {
 				t.Detours = make(map[string]int64)
 			}
@@ -104,13 +104,13 @@ func (c *counters) addTo(traffic []store.Traffic) []store.Traffic {
 		}
 		return &traffic[at]
 	}
-	c.detourCounters.addTo(of(""))
+	c.fallbackCounters.addTo(of(""))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.stores {
 		t := of(s.address)
 		s.messages.AddTo(t)
-		s.detourCounters.addTo(t)
+		s.fallbackCounters.addTo(t)
 		t.Breaks += s.breaks.Load()
 	}
 	return traffic

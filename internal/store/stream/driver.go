@@ -9,8 +9,8 @@
 //
 // This is the fast path: a call that is answered without an error of a region is finished
 // here. Everything else (a region that moved, a stream that broke, a region that is not known yet) is a
-// detour: the call, or the part of it that is concerned, goes through rawkv with its full rules
-// for retrying, in a bounded pool of goroutines, while its time goes on. Detours are counted by cause.
+// fallback: the call, or the part of it that is concerned, goes through rawkv with its full rules
+// for retrying, in a bounded pool of goroutines, while its time goes on. Fallbacks are counted by cause.
 //
 // The price is in the label: commands share messages far more than an
 // application's would, which makes them cheaper for the server too. The driver counts

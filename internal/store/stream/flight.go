@@ -26,17 +26,17 @@ type flight struct {
 	arena    []byte // holds what was found
 }
 
-// part is what a call asks of one region: one command, or one detour.
+// part is what a call asks of one region: one command, or one fallback.
 type part struct {
-	slot    int // in session.parts
-	flight  *flight
-	id      uint64 // on the wire. A part has a new one each time it is sent or given up, so that no late or double answer finds it
-	command protowire.Number
-	keys    []int32 // positions among the call's keys
-	size    int     // bytes of these keys and their values
-	route   *route
-	link    *link // on which the answer is to come; nil: not sent
-	detour  *detour
+	slot     int // in session.parts
+	flight   *flight
+	id       uint64 // on the wire. A part has a new one each time it is sent or given up, so that no late or double answer finds it
+	command  protowire.Number
+	keys     []int32 // positions among the call's keys
+	size     int     // bytes of these keys and their values
+	route    *route
+	link     *link // on which the answer is to come; nil: not sent
+	fallback *fallback
 }
 
 func (p *part) first() int32 { return p.keys[0] }

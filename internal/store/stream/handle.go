@@ -20,7 +20,7 @@ func (s *session) handle(e *event) {
 		}
 		e.data.Free()
 	case linkUp:
-		if e.link.target.open() {
+		if e.link.connection.open() {
 			e.link.state, e.link.grpc, e.link.cancel = up, e.stream, e.cancel
 		}
 	case linkDown:
@@ -33,7 +33,7 @@ func (s *session) handle(e *event) {
 			e.link.state = down
 		}
 	case hasRoom: // the next flush sees it
-	case detourDone:
+	case fallbackDone:
 		s.returned(e.thread)
 	}
 }
@@ -82,7 +82,7 @@ func (s *session) answered(p *part, at time.Duration) bool {
 			return false
 		}
 		f.call.RPCs++
-		s.detour(p, s.correct(p.route, &e))
+		s.fallback(p, s.correct(p.route, &e))
 		return true
 	}
 	keys, values := len(f.call.FoundKeys), len(f.call.Found)
@@ -135,7 +135,7 @@ func (s *session) finish(p *part) {
 	}
 	s.attempts.Remove(p.slot)
 	s.renew(p)
-	p.flight, p.route, p.detour = nil, nil, nil
+	p.flight, p.route, p.fallback = nil, nil, nil
 	s.freeParts = append(s.freeParts, p)
 	if f.parts = remove(f.parts, p); len(f.parts) == 0 {
 		s.complete(f)

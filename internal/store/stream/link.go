@@ -44,9 +44,9 @@ const (
 // breaks. Two goroutines work for it: one connects and receives, one sends,
 // since sending blocks when a store does not read. The lane owns the rest.
 type link struct {
-	target *target
-	state  linkState
-	stray  int // commands that were given up after they were sent, and have not been answered
+	connection *storeConnection
+	state      linkState
+	stray      int // commands that were given up after they were sent, and have not been answered
 
 	// The stream that is up.
 	grpc   grpc.ClientStream
@@ -72,7 +72,7 @@ type event struct {
 	data mem.Buffer    // received: to be freed
 	at   time.Duration // received: when it was
 
-	thread *kit.Thread // detourDone
+	thread *kit.Thread // fallbackDone
 }
 
 type eventKind uint8
@@ -82,7 +82,7 @@ const (
 	linkDown
 	received
 	hasRoom
-	detourDone
+	fallbackDone
 )
 
 var commandsDesc = &grpc.StreamDesc{StreamName: "BatchCommands", ServerStreams: true, ClientStreams: true}

@@ -21,7 +21,7 @@ import (
 )
 
 // rig is a session whose only link ends in the test: it sees the messages that
-// the session sends, and says what comes back. Detours are never made, but wait to be seen.
+// the session sends, and says what comes back. Fallbacks are never made, but wait to be seen.
 type rig struct {
 	*session
 	t     testing.TB
@@ -44,13 +44,13 @@ func newRig(t testing.TB, prefix string, c Config) *rig {
 		maxWaiting: 10_000,
 		errLate:    errors.New("late"),
 	}
-	s.detours.limit = 0
+	s.fallbacks.limit = 0
 	ctx, cancel := context.WithCancel(context.Background())
-	target := &target{id: 1, address: "test", ctx: ctx, close: cancel, count: s.counts.store("test")}
-	l := &link{target: target, state: up, out: make(chan outgoing, 10_000), cancel: func() {}}
-	target.links = []*link{l}
-	s.targets = append(s.targets, target)
-	r := &route{target: target, rpc: &clientgo.RPCContext{Peer: &metapb.Peer{Id: 3}}}
+	connection := &storeConnection{id: 1, address: "test", ctx: ctx, close: cancel, count: s.counts.store("test")}
+	l := &link{connection: connection, state: up, out: make(chan outgoing, 10_000), cancel: func() {}}
+	connection.links = []*link{l}
+	s.connections = append(s.connections, connection)
+	r := &route{connection: connection, rpc: &clientgo.RPCContext{Peer: &metapb.Peer{Id: 3}}}
 	context, err := (&kvrpcpb.Context{RegionId: 7, Peer: &metapb.Peer{Id: 3}}).Marshal()
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 type route struct {
 	start, end []byte // [start, end) as applications have them; an empty end is that of the key space
 	rpc        *clientgo.RPCContext
-	target     *target
+	connection *storeConnection
 	contexts   [2][]byte // kvrpcpb.Context in the wire format, see context
 
 	turn uint64 // the Submit for which part is valid
@@ -53,8 +53,8 @@ type routes struct {
 	last   *route
 }
 
-// find returns the route of a key, or nil. target returns the target for a store.
-func (rs *routes) find(key []byte, target func(id uint64, addr string) *target) *route {
+// find returns the route of a key, or nil. connection returns the connection for a store.
+func (rs *routes) find(key []byte, connection func(id uint64, addr string) *storeConnection) *route {
 	if r := rs.last; r != nil && r.contains(key) {
 		return r
 	}
@@ -63,7 +63,7 @@ func (rs *routes) find(key []byte, target func(id uint64, addr string) *target) 
 		rs.last = rs.list[i]
 		return rs.last
 	}
-	r := rs.learn(key, target)
+	r := rs.learn(key, connection)
 	if r != nil {
 		rs.insert(r)
 	}
@@ -71,7 +71,7 @@ func (rs *routes) find(key []byte, target func(id uint64, addr string) *target) 
 }
 
 // learn asks client-go's cache, which answers without asking anybody else.
-func (rs *routes) learn(key []byte, target func(id uint64, addr string) *target) *route {
+func (rs *routes) learn(key []byte, connection func(id uint64, addr string) *storeConnection) *route {
 	at := rs.client.Regions.TryLocateKey(key)
 	if at == nil {
 		return nil
@@ -82,7 +82,7 @@ func (rs *routes) learn(key []byte, target func(id uint64, addr string) *target)
 	if err != nil || rpc == nil {
 		return nil
 	}
-	r := &route{start: at.StartKey, end: at.EndKey, rpc: rpc, target: target(rpc.Store.StoreID(), rpc.Addr)}
+	r := &route{start: at.StartKey, end: at.EndKey, rpc: rpc, connection: connection(rpc.Store.StoreID(), rpc.Addr)}
 	for i, limit := range []time.Duration{clientgo.ReadTimeoutShort, clientgo.MaxWriteExecutionTime} {
 		r.contexts[i], err = (&kvrpcpb.Context{
 			RegionId:               rpc.Meta.Id,
@@ -123,8 +123,8 @@ func (rs *routes) forget(r *route) {
 	}
 }
 
-// forgetTarget takes all routes to a store out.
-func (rs *routes) forgetTarget(t *target) {
-	rs.list = slices.DeleteFunc(rs.list, func(r *route) bool { return r.target == t })
+// forgetConnection takes all routes to a store out.
+func (rs *routes) forgetConnection(t *storeConnection) {
+	rs.list = slices.DeleteFunc(rs.list, func(r *route) bool { return r.connection == t })
 	rs.last = nil
 }

@@ -31,9 +31,9 @@ type session struct {
 	inbox  *kit.Inbox[event]
 	counts *counters
 
-	routes  routes
-	targets []*target // one for each store
-	detours detours
+	routes      routes
+	connections []*storeConnection // one for each store
+	fallbacks   fallbacks
 
 	flights     []*flight // by index; nil is free
 	freeFlights []int
@@ -70,29 +70,29 @@ func newSession(client *tikv.Client, creds credentials.TransportCredentials, cf 
 		errLate:    fmt.Errorf("no answer within %v", c.Timeout),
 	}
 	_, s.dialect.end = client.Codec.EncodeRange(nil, nil)
-	s.detours = detours{client: client, clk: clk, inbox: s.inbox, limit: min(threads, maxDetours)}
+	s.fallbacks = fallbacks{client: client, clk: clk, inbox: s.inbox, limit: min(threads, maxFallbacks)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// target returns the target for a store, which is made the first time, and made
+// connection returns the connection for a store, which is made the first time, and made
 // anew when the store has another address.
-func (s *session) target(id uint64, address string) *target {
-	for i, t := range s.targets {
+func (s *session) connection(id uint64, address string) *storeConnection {
+	for i, t := range s.connections {
 		if t.id == id && t.address == address {
 			return t
 		}
 		if t.id == id {
-			s.targets = slices.Delete(s.targets, i, i+1)
+			s.connections = slices.Delete(s.connections, i, i+1)
 			s.abandon(t)
 			break
 		}
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	t := &target{id: id, address: address, ctx: ctx, close: cancel, count: s.counts.store(address)}
-	s.targets = append(s.targets, t)
+	t := &storeConnection{id: id, address: address, ctx: ctx, close: cancel, count: s.counts.store(address)}
+	s.connections = append(s.connections, t)
 	for range s.config.Streams {
-		l := &link{target: t, out: make(chan outgoing, room)}
+		l := &link{connection: t, out: make(chan outgoing, room)}
 		conn, err := dial(address, s.creds)
 		if err != nil { // an address that cannot be one
 			l.state = down
@@ -141,7 +141,7 @@ func (s *session) take(until time.Duration) (woken bool) {
 // which there is something to do: at most until.
 func (s *session) flush(until time.Duration) time.Duration {
 	next := min(until, s.deadlines.Next(), s.attempts.Next())
-	for _, t := range s.targets {
+	for _, t := range s.connections {
 		for len(t.queue) > 0 {
 			if s.config.Linger > 0 && len(t.queue) == 1 && len(t.queue[0].ids) < s.config.MaxBatch {
 				if due := t.since + s.config.Linger; due > s.clk.Now() {
@@ -162,8 +162,8 @@ func (s *session) flush(until time.Duration) time.Duration {
 	return next
 }
 
-// send sends a target's first message by l.
-func (s *session) send(t *target, l *link) {
+// send sends a connection's first message by l.
+func (s *session) send(t *storeConnection, l *link) {
 	if s.watched {
 		now := s.clk.Now()
 		for i, p := range t.queue[0].parts {
@@ -178,14 +178,14 @@ func (s *session) send(t *target, l *link) {
 	}
 }
 
-// refuse sends what waits for a store that cannot be reached on detours.
-func (s *session) refuse(t *target) {
+// refuse sends what waits for a store that cannot be reached on fallbacks.
+func (s *session) refuse(t *storeConnection) {
 	for len(t.queue) > 0 {
 		m := t.queue[0]
 		for i, p := range m.parts {
 			if p.id == m.ids[i] {
 				s.routes.forget(p.route)
-				s.detour(p, NoStream)
+				s.fallback(p, NoStream)
 			}
 		}
 		t.pop(len(m.ids))
@@ -200,19 +200,19 @@ func (s *session) give(l *link) {
 	}
 }
 
-// lose sends all that waits for an answer by l on detours.
+// lose sends all that waits for an answer by l on fallbacks.
 func (s *session) lose(l *link, state linkState) {
 	l.state, l.grpc, l.stray = state, nil, 0
-	l.target.count.breaks.Add(1)
+	l.connection.count.breaks.Add(1)
 	for _, p := range s.parts {
 		if p.link == l {
-			s.detour(p, BrokenStream)
+			s.fallback(p, BrokenStream)
 		}
 	}
 }
 
-// abandon closes a target.
-func (s *session) abandon(t *target) {
+// abandon closes a connection.
+func (s *session) abandon(t *storeConnection) {
 	t.close()
 	for _, l := range t.links {
 		if l.state == up {
@@ -221,7 +221,7 @@ func (s *session) abandon(t *target) {
 		l.state = down
 	}
 	s.refuse(t)
-	s.routes.forgetTarget(t)
+	s.routes.forgetConnection(t)
 }
 
 // expire gives up what has waited too long.
@@ -234,13 +234,13 @@ func (s *session) expire() {
 		s.giveUp(s.flights[i], store.Timeout, s.errLate, now)
 	}
 	for i := s.attempts.Expired(now); i >= 0; i = s.attempts.Expired(now) {
-		s.detour(s.parts[i], NoAnswer)
+		s.fallback(s.parts[i], NoAnswer)
 	}
 }
 
 var errCancelled = fmt.Errorf("given up before the answer came: %w", context.Canceled)
 
-// giveUp ends a flight, except for those of its parts that are on a detour,
+// giveUp ends a flight, except for those of its parts that are on a fallback,
 // which must come back since they read the call's keys.
 func (s *session) giveUp(f *flight, why store.Class, err error, now time.Duration) {
 	if f.gaveUp != store.OK {
@@ -251,7 +251,7 @@ func (s *session) giveUp(f *flight, why store.Class, err error, now time.Duratio
 	f.ended(now)
 	for i := len(f.parts) - 1; i >= 0; i-- {
 		p := f.parts[i]
-		if p.detour != nil && s.detours.cancel(p.detour, why) {
+		if p.fallback != nil && s.fallbacks.cancel(p.fallback, why) {
 			continue
 		}
 		s.finish(p)
@@ -275,7 +275,7 @@ func (s *session) Cancel() {
 func (s *session) Close() error {
 	s.cancel()
 	s.wg.Wait()
-	s.detours.close()
+	s.fallbacks.close()
 	events, _ := s.inbox.Wait(math.MinInt64)
 	for i := range events {
 		if events[i].kind == received {

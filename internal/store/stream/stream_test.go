@@ -32,7 +32,7 @@ func open(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driv
 func TestDriver(t *testing.T) { storetest.Run(t, open) }
 
 // With one command a message, there is one message for each command; and when
-// all regions are known, nothing takes a detour.
+// all regions are known, nothing takes a fallback.
 func TestTraffic(t *testing.T) {
 	pg, err := playground.Start(t.Context(), playground.Options{})
 	if err != nil {

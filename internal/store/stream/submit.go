@@ -34,7 +34,7 @@ func (s *session) Submit(c *store.Call) {
 	s.deadlines.Add(f.index, c.Start)
 	switch {
 	case c.Verb == store.CompareAndSwap, c.Verb == store.Scan && (c.Reverse || c.Limit > rawkv.MaxRawKVScanLimit):
-		s.detour(s.newPart(f, 0), Unsupported)
+		s.fallback(s.newPart(f, 0), Unsupported)
 	case c.Verb == store.Scan:
 		f.scanFrom = append(f.scanFrom[:0], c.Keys[0]...)
 		if c.Limit <= 0 || len(c.EndKey) > 0 && bytes.Compare(c.Keys[0], c.EndKey) >= 0 {
@@ -74,7 +74,7 @@ func (s *session) submitBatch(f *flight) {
 	s.turn++
 	var lost *part // has the keys whose region is not known
 	for i, key := range f.call.Keys {
-		r := s.routes.find(key, s.target)
+		r := s.routes.find(key, s.connection)
 		if r == nil {
 			if lost == nil {
 				lost = s.newPart(f, batch(f.call.Verb))
@@ -92,7 +92,7 @@ func (s *session) submitBatch(f *flight) {
 		}
 	}
 	if lost != nil {
-		s.detour(lost, UnknownRegion)
+		s.fallback(lost, UnknownRegion)
 	}
 	for _, p := range f.parts {
 		if p.route != nil {
@@ -119,8 +119,8 @@ func (s *session) newPart(f *flight, command protowire.Number) *part {
 
 // dispatch sends a part to where key is.
 func (s *session) dispatch(p *part, key []byte) {
-	if p.route = s.routes.find(key, s.target); p.route == nil {
-		s.detour(p, UnknownRegion)
+	if p.route = s.routes.find(key, s.connection); p.route == nil {
+		s.fallback(p, UnknownRegion)
 		return
 	}
 	s.enqueue(p)
@@ -128,10 +128,10 @@ func (s *session) dispatch(p *part, key []byte) {
 
 // enqueue puts a part into the next message to its route's store.
 func (s *session) enqueue(p *part) {
-	t := p.route.target
+	t := p.route.connection
 	if !t.reachable() || t.waiting >= s.maxWaiting || p.slot > slotMask {
 		s.routes.forget(p.route) // its region may have found another leader
-		s.detour(p, NoStream)
+		s.fallback(p, NoStream)
 		return
 	}
 	s.renew(p)

@@ -236,8 +236,8 @@ func TestNonsense(t *testing.T) {
 				r.Submit(c)
 			}
 			done := r.respond(test.make(r.sent().RequestIds))
-			if len(done) != test.done || r.link.state != broken || len(r.detours.waiting) != len(calls)-test.done {
-				t.Errorf("%d calls done, %d on detours, link state %d", len(done), len(r.detours.waiting), r.link.state)
+			if len(done) != test.done || r.link.state != broken || len(r.fallbacks.waiting) != len(calls)-test.done {
+				t.Errorf("%d calls done, %d on fallbacks, link state %d", len(done), len(r.fallbacks.waiting), r.link.state)
 			}
 			if n := len(calls[3].FoundKeys) + len(calls[3].Found); n > 0 {
 				t.Error("a scan keeps what it should not have found")
@@ -265,10 +265,10 @@ func TestRegionErrors(t *testing.T) {
 		m := &tikvpb.BatchCommandsResponse{RequestIds: r.sent().RequestIds, Responses: []*tikvpb.BatchCommandsResponse_Response{
 			{Cmd: &tikvpb.BatchCommandsResponse_Response_RawGet{RawGet: &kvrpcpb.RawGetResponse{RegionError: test.err}}},
 		}}
-		if done := r.respond(m); len(done) > 0 || len(r.detours.waiting) != 1 {
-			t.Errorf("%v: done %d, detours %d", test.err, len(done), len(r.detours.waiting))
+		if done := r.respond(m); len(done) > 0 || len(r.fallbacks.waiting) != 1 {
+			t.Errorf("%v: done %d, fallbacks %d", test.err, len(done), len(r.fallbacks.waiting))
 		}
-		if n := r.link.target.count.detours[test.cause].Load(); n != 1 || (len(r.routes.list) == 0) != test.forget || r.link.state != up {
+		if n := r.link.connection.count.fallbacks[test.cause].Load(); n != 1 || (len(r.routes.list) == 0) != test.forget || r.link.state != up {
 			t.Errorf("%v: counted %d, %d routes left, link state %d", test.err, n, len(r.routes.list), r.link.state)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// target is a store as one lane sees it: its links, and the messages that wait for one.
-type target struct {
+// storeConnection is a store as one lane sees it: its links (streams on connections of their own), and the messages that wait for one.
+type storeConnection struct {
 	id      uint64
 	address string
 	links   []*link
@@ -37,7 +37,7 @@ type parcel struct {
 const maxBytes = 512 << 10
 
 // add puts a command into a message.
-func (t *target) add(p *part, d *dialect, maxBatch int, now time.Duration) {
+func (t *storeConnection) add(p *part, d *dialect, maxBatch int, now time.Duration) {
 	var m *parcel
 	if n := len(t.queue); n > 0 {
 		m = t.queue[n-1]
@@ -55,7 +55,7 @@ func (t *target) add(p *part, d *dialect, maxBatch int, now time.Duration) {
 	t.waiting++
 }
 
-func (t *target) parcel() *parcel {
+func (t *storeConnection) parcel() *parcel {
 	var m *parcel
 	if n := len(t.idle); n > 0 {
 		m = t.idle[n-1]
@@ -69,7 +69,7 @@ func (t *target) parcel() *parcel {
 }
 
 // sendable returns a link that is up and has room, and tells whether to wait for one.
-func (t *target) sendable() (l *link, wait bool) {
+func (t *storeConnection) sendable() (l *link, wait bool) {
 	for range t.links {
 		t.turn = (t.turn + 1) % len(t.links)
 		l := t.links[t.turn]
@@ -89,11 +89,11 @@ func (t *target) sendable() (l *link, wait bool) {
 	return nil, wait
 }
 
-// open tells whether the target has not been closed.
-func (t *target) open() bool { return t.ctx.Err() == nil }
+// open tells whether the connection has not been closed.
+func (t *storeConnection) open() bool { return t.ctx.Err() == nil }
 
 // reachable tells whether a command may be put in: it will be sent, or refused, in a moment.
-func (t *target) reachable() bool {
+func (t *storeConnection) reachable() bool {
 	for _, l := range t.links {
 		if l.state == up || l.state == connecting {
 			return true
@@ -103,7 +103,7 @@ func (t *target) reachable() bool {
 }
 
 // send hands the first message to l.
-func (t *target) send(l *link) {
+func (t *storeConnection) send(l *link) {
 	m := t.queue[0]
 	before := len(m.ids)
 	m.drop()
@@ -139,7 +139,7 @@ func (m *parcel) drop() {
 }
 
 // pop takes the first message, in which so many commands were, out of the queue.
-func (t *target) pop(commands int) {
+func (t *storeConnection) pop(commands int) {
 	m := t.queue[0]
 	t.queue = slices.Delete(t.queue, 0, 1)
 	t.waiting -= commands

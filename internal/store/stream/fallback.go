@@ -11,41 +11,41 @@ import (
 	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
-// maxDetours is how many detours of one lane are under way at a time; others
+// maxFallbacks is how many fallbacks of one lane are under way at a time; others
 // wait. There are never more of them than there are parts of calls in flight.
-const maxDetours = 128
+const maxFallbacks = 128
 
-// detour is a part's way through rawkv.
-type detour struct {
+// fallback is a part's way through rawkv.
+type fallback struct {
 	part   *part
 	call   store.Call
 	thread *kit.Thread // nil: it waits for one
 }
 
-// detours is the pool of goroutines for detours.
-type detours struct {
+// fallbacks is the pool of goroutines for fallbacks.
+type fallbacks struct {
 	client *tikv.Client
 	clk    clock.Clock
 	inbox  *kit.Inbox[event]
 	limit  int
 
 	threads []*kit.Thread
-	byIndex []*detour // what each thread does
+	byIndex []*fallback // what each thread does
 	free    []*kit.Thread
-	waiting []*detour
+	waiting []*fallback
 }
 
-// detour sends a part through rawkv.
-func (s *session) detour(p *part, cause Cause) {
+// fallback sends a part through rawkv.
+func (s *session) fallback(p *part, cause Cause) {
 	f := p.flight
-	s.counts.detour(p, cause)
+	s.counts.fallback(p, cause)
 	if p.link != nil && cause == NoAnswer {
 		p.link.stray++
 	}
 	s.attempts.Remove(p.slot)
 	s.renew(p)
 	c := f.call
-	d := &detour{part: p}
+	d := &fallback{part: p}
 	d.call = store.Call{Verb: c.Verb, TTL: c.TTL, Start: c.Start}
 	switch c.Verb {
 	case store.Scan:
@@ -64,14 +64,14 @@ func (s *session) detour(p *part, cause Cause) {
 			}
 		}
 	}
-	p.detour = d
-	s.detours.start(d)
+	p.fallback = d
+	s.fallbacks.start(d)
 }
 
-func (ds *detours) start(d *detour) {
+func (ds *fallbacks) start(d *fallback) {
 	if len(ds.free) == 0 && len(ds.threads) < ds.limit {
 		t := kit.NewThread(len(ds.threads), tikv.NewCaller(ds.client), ds.clk, func(t *kit.Thread) {
-			ds.inbox.Put(event{kind: detourDone, thread: t})
+			ds.inbox.Put(event{kind: fallbackDone, thread: t})
 		})
 		ds.threads = append(ds.threads, t)
 		ds.byIndex = append(ds.byIndex, nil)
@@ -87,8 +87,8 @@ func (ds *detours) start(d *detour) {
 	d.thread.Start(&d.call)
 }
 
-// returned takes the detour that a thread has come back from, and lets the next one start.
-func (ds *detours) returned(t *kit.Thread) *detour {
+// returned takes the fallback that a thread has come back from, and lets the next one start.
+func (ds *fallbacks) returned(t *kit.Thread) *fallback {
 	d := ds.byIndex[t.Index]
 	ds.byIndex[t.Index] = nil
 	ds.free = append(ds.free, t)
@@ -100,8 +100,8 @@ func (ds *detours) returned(t *kit.Thread) *detour {
 	return d
 }
 
-// cancel gives a detour up. True: it will return soon; false: it had not started, and never will.
-func (ds *detours) cancel(d *detour, why store.Class) bool {
+// cancel gives a fallback up. True: it will return soon; false: it had not started, and never will.
+func (ds *fallbacks) cancel(d *fallback, why store.Class) bool {
 	if d.thread != nil {
 		d.thread.GiveUp(why)
 		return true
@@ -112,16 +112,16 @@ func (ds *detours) cancel(d *detour, why store.Class) bool {
 	return false
 }
 
-func (ds *detours) close() {
+func (ds *fallbacks) close() {
 	for _, t := range ds.threads {
 		t.Stop()
 	}
 }
 
-// returned joins what a detour brought back with the rest of its call.
+// returned joins what a fallback brought back with the rest of its call.
 func (s *session) returned(t *kit.Thread) {
 	found := t.Finish(s.config.Timeout)
-	d := s.detours.returned(t)
+	d := s.fallbacks.returned(t)
 	p, c := d.part, d.part.flight.call
 	c.RPCs += found.RPCs
 	p.flight.ended(found.End)
