@@ -3,7 +3,7 @@
 GO      ?= go
 BIN     := bin/kvbench
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.linked=$(VERSION)
 TOOLS   := -modfile=internal/tools/go.mod
 
 .DEFAULT_GOAL := help

@@ -22,9 +22,6 @@ import (
 	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
-// version is set by the linker.
-var version = "dev"
-
 func main() { os.Exit(kvbench()) }
 
 // kvbench runs the command line of this process and returns its exit code.
@@ -91,8 +88,9 @@ truthfully what the cluster did with it.`,
 		a.analyzeCommand(), a.compareCommand(), a.collectCommand(),
 		a.statusCommand(), a.stopCommand(), a.targetCommand(),
 		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),
-		exitCodesCommand(),
+		exitCodesCommand(), a.versionCommand(), manCommand(),
 	)
+	complete(root)
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		started = true

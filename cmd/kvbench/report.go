@@ -80,7 +80,8 @@ func (a *app) analyzeCommand() *cobra.Command {
   kvbench analyze --format html -o report.html results
   kvbench analyze --json results | jq '.runs[].ops_per_s'
   kvbench analyze --verdict results && echo valid`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeRunDirs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			err := report.write(a, args...)
 			var e *exitcode.Error
@@ -98,11 +99,12 @@ func (a *app) analyzeCommand() *cobra.Command {
 func (a *app) compareCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:     "compare A B",
-		GroupID: "results",
-		Short:   "Compare two runs: what changed, and whether it is more than noise",
-		Example: "  kvbench compare results/20260102-150405-abcdef results/20260102-160708-fedcba",
-		Args:    cobra.ExactArgs(2),
+		Use:               "compare A B",
+		GroupID:           "results",
+		Short:             "Compare two runs: what changed, and whether it is more than noise",
+		Example:           "  kvbench compare results/20260102-150405-abcdef results/20260102-160708-fedcba",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completeRunDirs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var runs [2]*analysis.Run
 			for i, dir := range args {

@@ -93,7 +93,7 @@ func newStatusRow(s coordinator.WorkerStatus) statusRow {
 func (a *app) stopCommand() *cobra.Command {
 	var grace time.Duration
 	cmd := a.fleetVerb(&cobra.Command{
-		Use: "stop RUN", GroupID: "run", Short: "Stop a run on every worker; what was measured is kept", Args: cobra.ExactArgs(1),
+		Use: "stop RUN", GroupID: "run", Short: "Stop a run on every worker; what was measured is kept", Args: cobra.ExactArgs(1), ValidArgsFunction: completeRuns,
 		Example: "  kvbench stop 20260102-150405-abcdef --workers 127.0.0.1:7070",
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
 		n, err := f.Stop(ctx, args[0], grace)
@@ -130,7 +130,7 @@ func (a *app) collectCommand() *cobra.Command {
 	var out string
 	var report reportFlags
 	cmd := a.fleetVerb(&cobra.Command{
-		Use: "collect RUN", GroupID: "results", Short: "Fetch a run's results from the workers, and report them", Args: cobra.ExactArgs(1),
+		Use: "collect RUN", GroupID: "results", Short: "Fetch a run's results from the workers, and report them", Args: cobra.ExactArgs(1), ValidArgsFunction: completeRuns,
 		Long: `Fetch what the workers keep of a run: one that was started with --detach or by a Job, or whose
 coordinator was lost. It need not be the machine that started the run. What is there already is completed.`,
 		Example: "  kvbench collect 20260102-150405-abcdef --kube",

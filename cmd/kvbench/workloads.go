@@ -38,9 +38,10 @@ func (a *app) workloadsCommand() *cobra.Command {
 func (a *app) workloadsShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show NAME|FILE",
-		Short: "Print a workload with every effective value and where it came from",
-		Args:  cobra.ExactArgs(1),
+		Use:               "show NAME|FILE",
+		Short:             "Print a workload with every effective value and where it came from",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeWorkloads,
 	}
 	what := addSpecFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

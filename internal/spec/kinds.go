@@ -59,7 +59,7 @@ func weight(name, def, doc string, at func(*Spec) *float64) property {
 
 func boolean(name, def, doc string, at func(*Spec) *bool) property {
 	return property{
-		Definition: Definition{Name: name, Default: def, Kind: "true or false", Doc: doc},
+		Definition: Definition{Name: name, Default: def, Kind: "true or false", Choices: []string{"true", "false"}, Doc: doc},
 		parse: func(s *Spec, text string) (err error) {
 			*at(s), err = parseBoolean(text)
 			return err
@@ -82,7 +82,7 @@ func text(name, def, doc string, at func(*Spec) *string) property {
 // choice is one of some words, in any case.
 func choice(name, def, doc string, at func(*Spec) *string, words ...string) property {
 	return property{
-		Definition: Definition{Name: name, Default: def, Kind: strings.Join(words, ", "), Doc: doc},
+		Definition: Definition{Name: name, Default: def, Kind: strings.Join(words, ", "), Choices: words, Doc: doc},
 		parse: func(s *Spec, text string) error {
 			for _, word := range words {
 				if strings.EqualFold(word, text) {

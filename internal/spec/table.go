@@ -13,9 +13,10 @@ type Definition struct {
 	Aliases []string // other names for the same property
 	Group   string
 	Default string
-	Kind    string // what may be written, in words
-	Doc     string // one line
-	Shape   bool   // decides what keys and rows look like: a run needs the values of the load
+	Kind    string   // what may be written, in words
+	Choices []string // the words that may be written, if there are only some
+	Doc     string   // one line
+	Shape   bool     // decides what keys and rows look like: a run needs the values of the load
 }
 
 // property is a definition and how its text reaches a Spec and comes back.
@@ -32,6 +33,14 @@ func Definitions() []Definition {
 		all[i] = p.Definition
 	}
 	return all
+}
+
+// Choices returns the words that a property may be set to; none, if it takes more than some.
+func Choices(name string) []string {
+	if p := lookup(name); p != nil {
+		return slices.Clone(p.Choices)
+	}
+	return nil
 }
 
 // Limits that keep arithmetic and memory safe. They lie far beyond real use.
