@@ -16,6 +16,12 @@ help: ## show this list
 build: ## build bin/kvbench
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/kvbench
 
+.PHONY: extras
+extras: build ## completions and manual pages, as releases have them
+	mkdir -p bin/extras/completions
+	$(BIN) man bin/extras/man
+	for shell in bash zsh fish; do $(BIN) completion $$shell >bin/extras/completions/kvbench.$$shell || exit 1; done
+
 .PHONY: demo
 demo: build ## the main job on this machine: playground, 3 workers, load, run, report (about a minute)
 	$(BIN) demo
@@ -33,8 +39,10 @@ race: ## the tests of everything that runs concurrently, under the race detector
 	$(GO) test -p 1 -race -short ./...
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck
+lint: ## gofmt, go.mod, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run: gofmt -w .'; exit 1; }
+	$(GO) mod tidy -diff
+	cd internal/tools && $(GO) mod tidy -diff # in internal/peers/goycsb it would download 200 modules
 	$(GO) vet ./...
 	$(GO) tool $(TOOLS) staticcheck -checks inherit,-ST1005 ./... # error strings reach users as they are
 
