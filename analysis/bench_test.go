@@ -56,7 +56,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if err := j.Close(""); err != nil {
+	if err := j.Close(results.End{}); err != nil {
 		b.Fatal(err)
 	}
 	for _, m := range run.Fleet[1:] {

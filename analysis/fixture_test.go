@@ -192,7 +192,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	if lost {
 		return // killed: nothing is closed
 	}
-	if err := j.Close(""); err != nil {
+	if err := j.Close(results.End{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -37,7 +37,7 @@ func makeRun(t *testing.T, root, id string, state results.State) {
 	c.Recorder(0).Record(&measure.Sample{Result: &res, End: time.Millisecond, Seen: time.Millisecond})
 	c.Recorder(0).Finish(time.Second)
 	c.Run(func(iv *measure.Interval) { err = errors.Join(err, j.Write(iv, 0, measure.HostSample{})) })
-	if err := errors.Join(err, j.Close("")); err != nil {
+	if err := errors.Join(err, j.Close(results.End{})); err != nil {
 		t.Fatal(err)
 	}
 }

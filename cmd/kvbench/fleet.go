@@ -14,6 +14,7 @@ import (
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/kube"
+	"github.com/kvbench/kvbench/internal/localfleet"
 	"github.com/kvbench/kvbench/internal/worker"
 )
 
@@ -75,11 +76,14 @@ func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger
 		if err != nil {
 			return nil, nil, err
 		}
-		workers, err := coordinator.Local(l.local, worker.Config{Version: version, Cores: cores, Tune: l.tune.apply, Open: opener(nil), Log: log})
+		workers, err := localfleet.Start(l.local, worker.Config{Version: version, Cores: cores, Tune: l.tune.apply, Open: opener(nil), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
-		targets, options.Security, release = workers.Targets, workers.Security, workers.Close
+		for _, address := range workers.Addresses {
+			targets = append(targets, coordinator.Target{Address: address})
+		}
+		options.Security, release = workers.Security, workers.Close
 	default:
 		return nil, nil, usage(errors.New("which workers? give --workers, or --kube"))
 	}

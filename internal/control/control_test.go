@@ -45,7 +45,7 @@ func (worker) Hello(context.Context, *workerpb.HelloRequest) (*workerpb.HelloRes
 	return &workerpb.HelloResponse{Name: "w"}, nil
 }
 
-func (worker) DeleteRun(context.Context, *workerpb.DeleteRunRequest) (*workerpb.DeleteRunResponse, error) {
+func (worker) ListRuns(context.Context, *workerpb.ListRunsRequest) (*workerpb.ListRunsResponse, error) {
 	panic("on purpose")
 }
 
@@ -413,7 +413,7 @@ func TestBadMessages(t *testing.T) {
 		{"oversize", "Hello", make([]byte, MaxRequest+1), codes.ResourceExhausted},
 		{"malformed", "Hello", []byte{0xff, 0xff, 0xff}, codes.Internal},
 		{"unknown method", "Nothing", nil, codes.Unimplemented},
-		{"panic", "DeleteRun", nil, codes.Internal},
+		{"panic", "ListRuns", nil, codes.Internal},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,7 +4,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"net"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/store/memory"
-	"github.com/kvbench/kvbench/internal/worker"
 )
 
 // trio is three workers on one database.
@@ -430,38 +428,6 @@ func TestWorkerIsShutDown(t *testing.T) {
 	}
 	if m := s.Run.Fleet[2]; m.State != results.Lost || m.Reason != "it was shut down" || m.LostAtS == nil {
 		t.Errorf("%+v", m)
-	}
-}
-
-func TestLocal(t *testing.T) {
-	t.Parallel()
-	db := &memory.DB{Delay: time.Millisecond}
-	l, err := Local(2, worker.Config{Open: db.Open, Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(l.data); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("journals are left: %v", err)
-		}
-	}()
-	if _, err := Connect(t.Context(), l.Targets, Options{Log: quiet}); err == nil || !strings.Contains(err.Error(), "token") {
-		t.Errorf("without the secret: %v", err)
-	}
-	f, err := Connect(t.Context(), l.Targets, Options{Security: l.Security, Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	s, err := f.Run(t.Context(), Job{Spec: properties(t, map[string]string{"operationcount": "1001", "maxexecutiontime": "0", "target": "0"}), Out: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := operations(t, s.Dir, "local-0") + operations(t, s.Dir, "local-1"); n != 1001 {
-		t.Errorf("%d operations", n)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
-	"github.com/kvbench/kvbench/internal/worker"
 )
 
 // WorkerStatus is what one worker says of itself.
@@ -217,7 +216,7 @@ func settle(record *results.Run, dir string) error {
 		switch end := w.EndS; w.Reason {
 		case "":
 			m.State = results.Finished
-		case worker.Stopped:
+		case results.Stopped:
 			m.State, record.StoppedS = results.Finished, &end
 		default:
 			m.State, m.Reason, m.LostAtS = results.Failed, w.Reason, &end

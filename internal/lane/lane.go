@@ -47,11 +47,11 @@ type Config struct {
 type Lane struct {
 	cfg       Config
 	ops       []workload.Operation
-	slots     []time.Duration // by thread: when its operation was due
+	slots     []time.Duration // by thread: the intended start of its operation
 	starts    []time.Duration // by thread: when its first call started
 	free      []int           // idle threads, the last used on top: its buffers are warm
 	index     int64           // of the next operation
-	crowd     crowd           // those that wait for a free thread
+	queue     queue           // of operations that are due, for a free thread
 	ended     bool            // the source has ended
 	end       time.Duration   // start nothing that is due from here on
 	last      time.Duration   // start nothing from here on
@@ -62,11 +62,11 @@ type Lane struct {
 	retarget atomic.Pointer[pace.Profile]
 }
 
-// grain is the least that a lane sleeps until the next slot when several are due in
+// coalescing is the least that a lane sleeps until the next slot when several are due in
 // that time. They start together, that much late at most: a lane that woke
-// every few microseconds would pay for a wake-up, a message and a system call each,
+// every few microseconds would spend a wake-up, a message and a system call on each,
 // and have no time left when it needs it (docs/performance.md has the figures).
-const grain = 50 * time.Microsecond
+const coalescing = 50 * time.Microsecond
 
 type stop struct{ grace time.Duration }
 
@@ -113,7 +113,7 @@ func (l *Lane) Retarget(p pace.Profile) {
 func (l *Lane) Run() {
 	for {
 		now := l.cfg.Clock.Now()
-		l.obey(now)
+		l.takeRequests(now)
 		if now >= l.cfg.Recorder.Next() {
 			l.cfg.Recorder.Tick(now)
 		}
@@ -147,8 +147,8 @@ func (l *Lane) Run() {
 	l.cfg.Recorder.Finish(l.cfg.Clock.Now())
 }
 
-// obey takes up what other goroutines have asked for.
-func (l *Lane) obey(now time.Duration) {
+// takeRequests takes up what other goroutines have asked for.
+func (l *Lane) takeRequests(now time.Duration) {
 	if l.stop.Load() != nil {
 		s := l.stop.Swap(nil)
 		l.end, l.last = min(l.end, now), min(l.last, now)
@@ -191,10 +191,10 @@ func (l *Lane) start(now time.Duration) time.Duration {
 			}
 			if ready := p.Ready(); ready > now {
 				if p.Due() > now {
-					l.crowd.disperse()
+					l.queue.empty()
 				}
-				if p.Gap() <= grain/2 {
-					ready = max(ready, now+grain)
+				if p.Gap() <= coalescing/2 {
+					ready = max(ready, now+coalescing)
 				}
 				return min(ready, l.last)
 			}
@@ -212,11 +212,11 @@ func (l *Lane) start(now time.Duration) time.Duration {
 		}
 		l.slots[thread], l.starts[thread] = due, now
 		l.cfg.Recorder.Started(op.Kind, due, len(op.Call.Keys))
-		if l.crowd.queued(due) {
+		if l.queue.held(due) {
 			l.cfg.Recorder.Queued(due, len(op.Call.Keys))
 		}
 		if len(l.free) == 0 {
-			l.crowd.full(now)
+			l.queue.full(now)
 		}
 		op.Call.Start = now
 		l.cfg.Session.Submit(&op.Call)
@@ -237,7 +237,7 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 		return
 	}
 	if len(l.free) == 0 {
-		l.crowd.free(now)
+		l.queue.free(now)
 	}
 	l.free = append(l.free, thread)
 	slot := l.slots[thread]

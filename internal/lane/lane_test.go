@@ -254,10 +254,10 @@ func TestLateWakeUpsLoseNothing(t *testing.T) {
 }
 
 // TestSlotsStartTogether: a lane does not wake for each of many slots, and none of
-// them starts later than a grain after it was due.
+// them starts later than the coalescing time after it was due.
 func TestSlotsStartTogether(t *testing.T) {
 	t.Parallel()
-	for rate, want := range map[float64]int{1000: 1000, 30_000: 30_000, 200_000: int(time.Second / grain)} {
+	for rate, want := range map[float64]int{1000: 1000, 30_000: 30_000, 200_000: int(time.Second / coalescing)} {
 		r, c := newRig(setup{rate: rate, catchUp: 2, threads: 500, window: time.Second, grace: time.Second,
 			answer: func(at time.Duration) time.Duration { return at.Truncate(time.Millisecond) + 2*time.Millisecond }})
 		waits := 0
@@ -266,8 +266,8 @@ func TestSlotsStartTogether(t *testing.T) {
 		if r.total.operations != int64(rate) {
 			t.Errorf("%d operations in 1 s at %v/s", r.total.operations, rate)
 		}
-		if lag := at(r.total.lag, 100); lag > grain+grain/20 {
-			t.Errorf("at %v/s: lag %v, more than a grain of %v", rate, lag, grain)
+		if lag := at(r.total.lag, 100); lag > coalescing+coalescing/20 {
+			t.Errorf("at %v/s: lag %v, more than the coalescing time of %v", rate, lag, coalescing)
 		}
 		if answers := 1002; waits < want || waits > want+answers+10 {
 			t.Errorf("at %v/s the lane slept %d times, want %d for slots and %d for answers", rate, waits, want, answers)

@@ -160,6 +160,27 @@ func TestNoCatchUpSkipsAndCounts(t *testing.T) {
 	}
 }
 
+// TestBatches: a target counts operations, of which a slot starts a whole batch.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	p := New(Config{Profile: Constant(1000), Share: laneShare(1, 2, 0, 1), Batch: 7, CatchUp: 2})
+	if want := Constant(1000).Due(7); p.Due() != want {
+		t.Errorf("the second slot is due at %v, want %v", p.Due(), want)
+	}
+	if p.Gap() != 14*time.Millisecond {
+		t.Errorf("gap %v, want 14 ms", p.Gap())
+	}
+	for range 4 {
+		p.Take(p.Due())
+	}
+	if want := Constant(1000).Due(9 * 7); p.Due() != want {
+		t.Errorf("slot 9 is due at %v, want %v", p.Due(), want)
+	}
+	if owed := p.Owed(time.Second); owed != 67 { // slots 9, 11, … 141, as 143 × 7 is above 1000
+		t.Errorf("%d slots are owed, want 67", owed)
+	}
+}
+
 func TestOwed(t *testing.T) {
 	t.Parallel()
 	for _, arrivals := range []Arrivals{Uniform, Poisson} {

@@ -32,8 +32,9 @@ const (
 
 // Config describes the pacing of one lane.
 type Config struct {
-	Profile  Profile // of the fleet, in slots a second
+	Profile  Profile // of the fleet
 	Share    Share
+	Batch    int // operations that a slot starts; 0 is 1
 	Arrivals Arrivals
 	Seed     uint64  // of Poisson arrivals
 	CatchUp  float64 // at most so many times the target after a stall; at least 1, or 0: skip what was missed
@@ -46,9 +47,10 @@ type Config struct {
 // start by gap/CatchUp, and that moment lags behind the clock by Slack at most.
 type Pacer struct {
 	cfg   Config
+	batch float64
 	rng   *rand.Rand
 	index int64         // of the next slot
-	unit  float64       // the next slot's place in the fleet's count
+	unit  float64       // the next slot's place among the fleet's, which Poisson arrivals spread
 	due   time.Duration // the next slot's
 	gap   time.Duration // to the slot after it
 	hold  time.Duration // no start before this while catching up
@@ -56,7 +58,7 @@ type Pacer struct {
 
 // New returns a pacer at the first slot of its share.
 func New(cfg Config) *Pacer {
-	p := &Pacer{cfg: cfg, index: cfg.Share.First, hold: math.MinInt64 / 2}
+	p := &Pacer{cfg: cfg, batch: float64(max(1, cfg.Batch)), index: cfg.Share.First, hold: math.MinInt64 / 2}
 	if cfg.Arrivals == Poisson {
 		p.rng = rand.New(rand.NewPCG(cfg.Seed, uint64(cfg.Share.First)))
 		p.unit = p.rng.ExpFloat64() * float64(cfg.Share.Step)
@@ -67,10 +69,11 @@ func New(cfg Config) *Pacer {
 	return p
 }
 
-// plan computes the moments of the next slot from its place.
+// plan computes the moments of the next slot from its place. The target counts operations, of which a
+// slot starts a batch: here, and in Owed, one becomes the other.
 func (p *Pacer) plan() {
-	p.due = p.cfg.Profile.Due(p.unit)
-	p.gap = p.cfg.Profile.Due(p.unit+float64(p.cfg.Share.Step)) - p.due
+	p.due = p.cfg.Profile.Due(p.unit * p.batch)
+	p.gap = p.cfg.Profile.Due((p.unit+float64(p.cfg.Share.Step))*p.batch) - p.due
 }
 
 func (p *Pacer) advance() {
@@ -121,7 +124,7 @@ func (p *Pacer) Take(now time.Duration) (index int64, due time.Duration) {
 func (p *Pacer) Owed(end time.Duration) (n int64) {
 	if p.rng == nil {
 		first, step := float64(p.index), float64(p.cfg.Share.Step)
-		return int64(max(0, math.Ceil((p.cfg.Profile.Count(end)-first)/step)))
+		return int64(max(0, math.Ceil((p.cfg.Profile.Count(end)/p.batch-first)/step)))
 	}
 	for ; p.due < end; n++ {
 		p.advance()

@@ -4,7 +4,8 @@
 // run's clock: nothing here sleeps, so every rule is tested on a clock that
 // stands still.
 //
-// The fleet's slot i is due when the target, integrated over time, reaches i.
+// A slot starts a batch of n operations. The fleet's slot i is due when the target, in operations
+// a second, integrated over time reaches i·n.
 // Worker k of N owns the slots i ≡ k (mod N), and each of its lanes a share of
 // those in the same way: shares add up exactly and interleave evenly. A slot's
 // moment is computed from i, never by adding up intervals, so that no rounding
@@ -17,14 +18,14 @@ import (
 	"time"
 )
 
-// Stage is a stretch of a profile: the rate moves from From to To, in slots a
+// Stage is a stretch of a profile: the rate moves from From to To, in operations a
 // second, within Length. A Length of 0 is without end and must come last.
 type Stage struct {
 	From, To float64
 	Length   time.Duration
 }
 
-// Profile is a target over time, in slots a second: constant, ramps and steps.
+// Profile is a target over time, in operations a second: constant, ramps and steps.
 // After its last stage the rate stays as it was. It is immutable.
 type Profile struct {
 	stages []stage
@@ -33,12 +34,12 @@ type Profile struct {
 // stage is a Stage with its place on the two axes.
 type stage struct {
 	start    float64 // seconds since the run's epoch
-	slots    float64 // slots due before start
-	from, to float64 // slots a second
+	count    float64 // operations due before start
+	from, to float64 // operations a second
 	length   float64 // seconds; +Inf for the last
 }
 
-// Constant is a profile of one rate, in slots a second, above 0.
+// Constant is a profile of one rate, in operations a second, above 0.
 func Constant(rate float64) Profile {
 	p, err := NewProfile(Stage{From: rate, To: rate})
 	if err != nil {
@@ -54,7 +55,7 @@ func NewProfile(stages ...Stage) (Profile, error) {
 		return Profile{}, fmt.Errorf("a target profile needs at least one stage")
 	}
 	var p Profile
-	var at, slots float64
+	var at, count float64
 	for i, s := range stages {
 		for _, r := range []float64{s.From, s.To} {
 			if !(r >= 0) || math.IsInf(r, 0) {
@@ -66,16 +67,16 @@ func NewProfile(stages ...Stage) (Profile, error) {
 		}
 		length := s.Length.Seconds()
 		if s.Length > 0 {
-			p.stages = append(p.stages, stage{at, slots, s.From, s.To, length})
+			p.stages = append(p.stages, stage{at, count, s.From, s.To, length})
 			at += length
-			slots += (s.From + s.To) / 2 * length
+			count += (s.From + s.To) / 2 * length
 		}
 	}
 	last := stages[len(stages)-1].To
 	if last <= 0 {
 		return Profile{}, fmt.Errorf("the target ends at a rate of 0: give a last rate above 0, or a duration")
 	}
-	p.stages = append(p.stages, stage{at, slots, last, last, math.Inf(1)})
+	p.stages = append(p.stages, stage{at, count, last, last, math.Inf(1)})
 	return p, nil
 }
 
@@ -96,23 +97,23 @@ func (p Profile) Change(t time.Duration, rate float64) Profile {
 	return q
 }
 
-// Rate returns the target at t, in slots a second.
+// Rate returns the target at t, in operations a second.
 func (p Profile) Rate(t time.Duration) float64 {
 	s := p.at(t.Seconds())
 	return s.rate(t.Seconds() - s.start)
 }
 
-// Count returns how many slots are due before t, fractions included.
+// Count returns how many operations are due before t, fractions included.
 func (p Profile) Count(t time.Duration) float64 { return p.count(t.Seconds()) }
 
-// Due returns when slot u is due. Fractions are meant: Poisson arrivals use them.
+// Due returns when operation u is due, counted from 0. Fractions are meant: Poisson arrivals use them.
 func (p Profile) Due(u float64) time.Duration {
 	i := len(p.stages) - 1
-	for i > 0 && p.stages[i].slots > u {
+	for i > 0 && p.stages[i].count > u {
 		i--
 	}
 	s := &p.stages[i]
-	return time.Duration(math.Round((s.start + s.invert(u-s.slots)) * 1e9))
+	return time.Duration(math.Round((s.start + s.invert(u-s.count)) * 1e9))
 }
 
 func (p Profile) at(sec float64) *stage {
@@ -127,7 +128,7 @@ func (p Profile) at(sec float64) *stage {
 func (p Profile) count(sec float64) float64 {
 	s := p.at(sec)
 	x := sec - s.start
-	return s.slots + (s.from+s.rate(x))/2*x
+	return s.count + (s.from+s.rate(x))/2*x
 }
 
 func (s *stage) rate(x float64) float64 {
@@ -137,7 +138,7 @@ func (s *stage) rate(x float64) float64 {
 	return s.from + (s.to-s.from)*x/s.length
 }
 
-// invert returns the x at which n slots of the stage are due: the root of
+// invert returns the x at which n operations of the stage are due: the root of
 // from·x + (to-from)/(2·length)·x² = n, in the form that does not cancel.
 func (s *stage) invert(n float64) float64 {
 	if n <= 0 {
@@ -146,7 +147,7 @@ func (s *stage) invert(n float64) float64 {
 	if s.from == s.to {
 		return n / s.from
 	}
-	a := (s.to - s.from) / s.length // slots per second squared
+	a := (s.to - s.from) / s.length // operations per second squared
 	root := math.Sqrt(max(0, s.from*s.from+2*a*n))
 	return min(s.length, 2*n/(s.from+root))
 }

@@ -229,14 +229,16 @@ func ClassOf(row measure.Row) string {
 	return row.Outcome().String()
 }
 
-// Close ends the journal of a worker whose part is over, for the reason given
-// if it ended before its time.
-func (j *Journal) Close(reason string) error { return j.CloseWith(reason, nil) }
+// End is how a worker's part of a run has ended.
+type End struct {
+	Reason   string             // why before its time; "" if it did not
+	Findings *workload.Findings // of a verification
+}
 
-// CloseWith is Close for a verification, which has found something.
-func (j *Journal) CloseWith(reason string, found *workload.Findings) error {
-	j.worker.Findings = found
-	j.worker.State, j.worker.Reason, j.worker.EndS = Finished, reason, seconds(j.last)
+// Close ends the journal of a worker whose part is over.
+func (j *Journal) Close(end End) error {
+	j.worker.Findings = end.Findings
+	j.worker.State, j.worker.Reason, j.worker.EndS = Finished, end.Reason, seconds(j.last)
 	if err := j.closeFiles(); err != nil {
 		return err
 	}

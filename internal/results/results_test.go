@@ -78,7 +78,7 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 	rec.Finish(time.Duration(seconds) * time.Second)
 	<-done
 	if finish {
-		if err := j.Close(""); err != nil {
+		if err := j.Close(End{}); err != nil {
 			t.Fatal(err)
 		}
 	} else if err := j.closeFiles(); err != nil {
@@ -482,7 +482,7 @@ func BenchmarkJournalWrite(b *testing.B) {
 		}
 	}
 	b.StopTimer()
-	if err := j.Close(""); err != nil {
+	if err := j.Close(End{}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -501,7 +501,7 @@ func BenchmarkJournalRead(b *testing.B) {
 		}
 		iv.Start, iv.End = iv.End, iv.End+time.Second
 	}
-	if err := j.Close(""); err != nil {
+	if err := j.Close(End{}); err != nil {
 		b.Fatal(err)
 	}
 	b.ResetTimer()

@@ -36,7 +36,6 @@ type Run struct {
 	Fleet    []Member          `json:"fleet"`
 	Limits   Limits            `json:"limits"`
 	Warnings []string          `json:"warnings,omitempty"` // of the properties and of the data, as the user was shown them
-	Verdict  *Verdict          `json:"verdict"`            // once the run has been judged
 
 	// Verification is what a verification of the table, or of a run's writes, came to.
 	Verification *Verification `json:"verification,omitempty"`
@@ -162,26 +161,28 @@ const maxSeconds = 1e9
 // Worker is what a worker says of itself. It is written when the worker is
 // prepared and again when its part is over.
 type Worker struct {
-	Version   int               `json:"version"`
-	RunID     string            `json:"run_id"`
-	Name      string            `json:"name"`
-	Index     int               `json:"index"`
-	Workers   int               `json:"workers"`
-	Lanes     int               `json:"lanes"`
-	Threads   int               `json:"threads"`
-	Driver    string            `json:"driver"`
-	Start     time.Time         `json:"start"` // zero of the run's clock, on this worker's wall clock
-	State     State             `json:"state"` // Finished once everything has been written
-	EndS      float64           `json:"end_s"` // when its last operation had completed
-	Reason    string            `json:"reason,omitempty"`
-	Host      map[string]string `json:"host"`   // name, system, CPUs, …
-	Tuning    map[string]string `json:"tuning"` // garbage collector, connections, …
-	StartSkew float64           `json:"start_skew_us"`
+	Version int               `json:"version"`
+	RunID   string            `json:"run_id"`
+	Name    string            `json:"name"`
+	Index   int               `json:"index"`
+	Workers int               `json:"workers"`
+	Lanes   int               `json:"lanes"`
+	Threads int               `json:"threads"`
+	Driver  string            `json:"driver"`
+	Start   time.Time         `json:"start"` // zero of the run's clock, on this worker's wall clock
+	State   State             `json:"state"` // Finished once everything has been written
+	EndS    float64           `json:"end_s"` // when its last operation had completed
+	Reason  string            `json:"reason,omitempty"`
+	Host    map[string]string `json:"host"`   // name, system, CPUs, …
+	Tuning  map[string]string `json:"tuning"` // garbage collector, connections, …
 	// Connections is how many this worker has to each store; 0: its driver does not tell.
 	Connections int `json:"connections_per_store,omitempty"`
 	// Findings is what a verification of the table found here.
 	Findings *workload.Findings `json:"findings,omitempty"`
 }
+
+// Stopped is the reason of a worker that somebody has stopped.
+const Stopped = "stopped"
 
 // WriteWorker writes worker.json into a worker's directory.
 func WriteWorker(dir string, w *Worker) error {

@@ -148,21 +148,6 @@ func (w *Worker) Record(_ context.Context, req *workerpb.RecordRequest) (*worker
 	return &workerpb.RecordResponse{Record: record}, nil
 }
 
-// DeleteRun implements [workerpb.WorkerServer].
-func (w *Worker) DeleteRun(_ context.Context, req *workerpb.DeleteRunRequest) (*workerpb.DeleteRunResponse, error) {
-	id := req.GetRunId()
-	if _, _, err := w.journals.open(id); err != nil {
-		return nil, err
-	}
-	if id == w.activeID() {
-		return nil, status.Errorf(codes.FailedPrecondition, "run %s is active; stop it first", id)
-	}
-	if err := w.journals.remove(id); err != nil {
-		return nil, err
-	}
-	return &workerpb.DeleteRunResponse{}, nil
-}
-
 // pieceBytes is how much of a file travels in one message.
 const pieceBytes = 128 << 10
 

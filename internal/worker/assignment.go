@@ -22,7 +22,7 @@ type assignment struct {
 	lease   time.Duration // 0: detached
 	asking  bool          // it is only asked what is remembered of the table
 	spec    *spec.Spec
-	profile pace.Profile // of the fleet, in slots a second; zero if unpaced
+	profile pace.Profile // of the fleet; zero if unpaced
 }
 
 func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
@@ -59,15 +59,14 @@ func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
 	return a, errors.Join(errs...)
 }
 
-// profile is the target in slots a second: a slot starts a whole batch.
+// profile is the target over time.
 func profile(s *spec.Spec) (pace.Profile, error) {
-	batch := float64(s.Batch)
 	if len(s.Stages) == 0 {
-		return pace.NewProfile(pace.Stage{From: s.Target / batch, To: s.Target / batch})
+		return pace.NewProfile(pace.Stage{From: s.Target, To: s.Target})
 	}
 	stages := make([]pace.Stage, len(s.Stages))
 	for i, st := range s.Stages {
-		stages[i] = pace.Stage{From: st.From / batch, To: st.To / batch, Length: st.Length}
+		stages[i] = pace.Stage(st)
 	}
 	return pace.NewProfile(stages...)
 }
@@ -78,9 +77,4 @@ func (a *assignment) end() time.Duration {
 		return 0
 	}
 	return a.spec.Warmup + a.spec.Duration
-}
-
-// share is this worker's part of a rate in slots a second, in operations a second.
-func (a *assignment) share(slots float64) float64 {
-	return slots * float64(a.spec.Batch) / float64(a.workers)
 }

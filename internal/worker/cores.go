@@ -26,8 +26,8 @@ type Cores struct {
 	giveBack func() // all
 
 	mu    sync.Mutex
-	one   bool             // is in use
-	needs map[*run]float64 // of the process in the next seconds, in cores, as its runs see it
+	one   bool                // is in use
+	needs map[*engine]float64 // of the process in the next seconds, in cores, as its runs see it
 }
 
 // oneIsEnough is how many cores the process may need for one to be enough. What is
@@ -38,7 +38,7 @@ const oneIsEnough = 0.65
 // NewCores returns the cores of this process. There must be no other. All is what GOMAXPROCS
 // in the environment says, or else the Go runtime's own number, which follows a container's limit.
 func NewCores() *Cores {
-	c := &Cores{giveBack: runtime.SetDefaultGOMAXPROCS, needs: make(map[*run]float64)}
+	c := &Cores{giveBack: runtime.SetDefaultGOMAXPROCS, needs: make(map[*engine]float64)}
 	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err == nil && n > 0 {
 		c.giveBack = func() { runtime.GOMAXPROCS(n) }
 	}
@@ -46,24 +46,24 @@ func NewCores() *Cores {
 }
 
 // expect notes what a run expects the process to need, in cores, until it is asked again.
-func (c *Cores) expect(r *run, need float64) {
+func (c *Cores) expect(e *engine, need float64) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.needs[r] = need
+	c.needs[e] = need
 	c.deal()
 }
 
 // leave forgets a run.
-func (c *Cores) leave(r *run) {
+func (c *Cores) leave(e *engine) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.needs, r)
+	delete(c.needs, e)
 	c.deal()
 }
 
@@ -85,12 +85,12 @@ func (c *Cores) deal() {
 
 // need predicts how many cores the process will need in the next two seconds, from
 // what it used in an interval. Unpaced, there is no saying.
-func (r *run) need(iv *measure.Interval, used time.Duration) float64 {
-	if !r.spec.Paced() {
+func (e *engine) need(iv *measure.Interval, used time.Duration) float64 {
+	if !e.spec.Paced() {
 		return math.Inf(1)
 	}
 	took := iv.End - iv.Start
-	next := max(r.targetIn(iv.End, iv.End+time.Second), r.targetIn(iv.End+time.Second, iv.End+2*time.Second))
+	next := max(e.targetIn(iv.End, iv.End+time.Second), e.targetIn(iv.End+time.Second, iv.End+2*time.Second))
 	var started float64
 	for k := range iv.Window.Started {
 		started += float64(iv.Window.Started[k] + iv.Warmup.Started[k])

@@ -29,7 +29,7 @@ func TestCoresOfAProcess(t *testing.T) {
 			t.Errorf("%s: %d cores, want %d", when, got, want)
 		}
 	}
-	first, second := new(run), new(run)
+	first, second := new(engine), new(engine)
 	c.expect(first, math.Inf(1))
 	check("a run has begun", 4)
 	c.expect(first, 0.2)
@@ -57,7 +57,7 @@ func TestCoresAreGivenBack(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")
 	runtime.SetDefaultGOMAXPROCS()
 	all := runtime.GOMAXPROCS(0)
-	c, r := NewCores(), new(run)
+	c, r := NewCores(), new(engine)
 	c.expect(r, 0.2)
 	if got := runtime.GOMAXPROCS(0); got != 1 {
 		t.Fatalf("%d cores, want 1", got)
@@ -90,7 +90,7 @@ func TestNeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{assignment: a, target: a.profile}
+		r := &engine{assignment: a, target: a.profile}
 		iv := &measure.Interval{Start: c.at - time.Second, End: c.at}
 		if c.at == 0 {
 			iv.Start, iv.End = 0, time.Second

@@ -162,7 +162,8 @@ func (w *Worker) Prepare(ctx context.Context, req *workerpb.PrepareRequest) (*wo
 	if err := w.take(r); err != nil {
 		return nil, err
 	}
-	if err := r.prepare(ctx); err != nil {
+	resp, err := r.prepare(ctx)
+	if err != nil {
 		code := codes.Unavailable
 		if errors.As(err, new(refusal)) {
 			code = codes.InvalidArgument
@@ -170,10 +171,7 @@ func (w *Worker) Prepare(ctx context.Context, req *workerpb.PrepareRequest) (*wo
 		return nil, status.Error(code, err.Error())
 	}
 	w.prune(a.id)
-	resp := &workerpb.PrepareResponse{Run: r.status(), Cluster: r.cluster, Warnings: r.warnings, Loaded: r.loaded}
-	if r.loading != nil {
-		resp.Present, resp.Complete = r.loading.plan.Present, r.loading.plan.Complete
-	}
+	resp.Run = r.status()
 	return resp, nil
 }
 
@@ -218,7 +216,7 @@ func (w *Worker) Status(_ context.Context, req *workerpb.StatusRequest) (*worker
 	}
 	// The state first: what it says is then in the rest.
 	resp := &workerpb.StatusResponse{Run: r.status()}
-	resp.Totals, resp.Intervals = r.live.since(time.Duration(req.GetAfterNanos()))
+	resp.Totals, resp.Intervals = r.engine.live.since(time.Duration(req.GetAfterNanos()))
 	resp.NowUnixNanos = time.Now().UnixNano()
 	return resp, nil
 }

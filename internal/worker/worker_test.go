@@ -370,10 +370,6 @@ func TestRefusals(t *testing.T) {
 		{"journal of an unknown run", func() error {
 			return w.Collect(&workerpb.CollectRequest{RunId: "x"}, &collected{ctx: t.Context()})
 		}, codes.NotFound, "x"},
-		{"removal of a path", func() error {
-			_, err := w.DeleteRun(t.Context(), &workerpb.DeleteRunRequest{RunId: "../x"})
-			return err
-		}, codes.InvalidArgument, ".."},
 	}
 	for _, tt := range tests {
 		if err := tt.do(); status.Code(err) != tt.code || !strings.Contains(err.Error(), tt.text) {
@@ -457,12 +453,6 @@ func TestJournalsArePruned(t *testing.T) {
 		return strings.Join(s, " ")
 	}
 	if got := ids(); got != "r4 r3 r2" { // the last one, and two before it
-		t.Errorf("kept: %s", got)
-	}
-	if _, err := w.DeleteRun(t.Context(), &workerpb.DeleteRunRequest{RunId: "r3"}); err != nil {
-		t.Error(err)
-	}
-	if got := ids(); got != "r4 r2" {
 		t.Errorf("kept: %s", got)
 	}
 }

@@ -2125,86 +2125,6 @@ func (x *KeptRun) GetName() string {
 	return ""
 }
 
-type DeleteRunRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeleteRunRequest) Reset() {
-	*x = DeleteRunRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeleteRunRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeleteRunRequest) ProtoMessage() {}
-
-func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
-func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *DeleteRunRequest) GetRunId() string {
-	if x != nil {
-		return x.RunId
-	}
-	return ""
-}
-
-type DeleteRunResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeleteRunResponse) Reset() {
-	*x = DeleteRunResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeleteRunResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeleteRunResponse) ProtoMessage() {}
-
-func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
-func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{32}
-}
-
 var File_workerpb_worker_proto protoreflect.FileDescriptor
 
 const file_workerpb_worker_proto_rawDesc = "" +
@@ -2367,10 +2287,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12.\n" +
 	"\x13modified_unix_nanos\x18\x03 \x01(\x03R\x11modifiedUnixNanos\x12\x16\n" +
 	"\x06active\x18\x04 \x01(\bR\x06active\x12\x12\n" +
-	"\x04name\x18\x05 \x01(\tR\x04name\")\n" +
-	"\x10DeleteRunRequest\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
-	"\x11DeleteRunResponse*\x95\x01\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name*\x95\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_PREPARING\x10\x01\x12\x12\n" +
@@ -2386,7 +2303,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x11END_LEASE_EXPIRED\x10\x03\x12\x10\n" +
 	"\fEND_SHUTDOWN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"END_FAILED\x10\x052\xae\x06\n" +
+	"END_FAILED\x10\x052\xe4\x05\n" +
 	"\x06Worker\x12<\n" +
 	"\x05Hello\x12\x18.kvbench.v1.HelloRequest\x1a\x19.kvbench.v1.HelloResponse\x12B\n" +
 	"\aPrepare\x12\x1a.kvbench.v1.PrepareRequest\x1a\x1b.kvbench.v1.PrepareResponse\x12<\n" +
@@ -2398,8 +2315,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x06Attest\x12\x19.kvbench.v1.AttestRequest\x1a\x1a.kvbench.v1.AttestResponse\x12D\n" +
 	"\aCollect\x12\x1a.kvbench.v1.CollectRequest\x1a\x1b.kvbench.v1.CollectResponse0\x01\x12?\n" +
 	"\x06Record\x12\x19.kvbench.v1.RecordRequest\x1a\x1a.kvbench.v1.RecordResponse\x12E\n" +
-	"\bListRuns\x12\x1b.kvbench.v1.ListRunsRequest\x1a\x1c.kvbench.v1.ListRunsResponse\x12H\n" +
-	"\tDeleteRun\x12\x1c.kvbench.v1.DeleteRunRequest\x1a\x1d.kvbench.v1.DeleteRunResponseB6Z4github.com/kvbench/kvbench/internal/control/workerpbb\x06proto3"
+	"\bListRuns\x12\x1b.kvbench.v1.ListRunsRequest\x1a\x1c.kvbench.v1.ListRunsResponseB6Z4github.com/kvbench/kvbench/internal/control/workerpbb\x06proto3"
 
 var (
 	file_workerpb_worker_proto_rawDescOnce sync.Once
@@ -2414,7 +2330,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -2449,19 +2365,17 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*ListRunsRequest)(nil),   // 30: kvbench.v1.ListRunsRequest
 	(*ListRunsResponse)(nil),  // 31: kvbench.v1.ListRunsResponse
 	(*KeptRun)(nil),           // 32: kvbench.v1.KeptRun
-	(*DeleteRunRequest)(nil),  // 33: kvbench.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil), // 34: kvbench.v1.DeleteRunResponse
-	nil,                       // 35: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 36: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 37: kvbench.v1.CollectRequest.HaveEntry
+	nil,                       // 33: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 34: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 35: kvbench.v1.CollectRequest.HaveEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
 	12, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	35, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	33, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
 	12, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
 	7,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
 	6,  // 4: kvbench.v1.PrepareResponse.loaded:type_name -> kvbench.v1.Range
-	36, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	34, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
 	12, // 6: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
 	14, // 7: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
 	13, // 8: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
@@ -2474,7 +2388,7 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	22, // 15: kvbench.v1.ReadBackResponse.disputes:type_name -> kvbench.v1.Dispute
 	22, // 16: kvbench.v1.AttestRequest.disputes:type_name -> kvbench.v1.Dispute
 	25, // 17: kvbench.v1.AttestResponse.answers:type_name -> kvbench.v1.Attestation
-	37, // 18: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	35, // 18: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
 	32, // 19: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
 	2,  // 20: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
 	4,  // 21: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
@@ -2487,21 +2401,19 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	26, // 28: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
 	28, // 29: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
 	30, // 30: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	33, // 31: kvbench.v1.Worker.DeleteRun:input_type -> kvbench.v1.DeleteRunRequest
-	3,  // 32: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 33: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	9,  // 34: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	11, // 35: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	17, // 36: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	19, // 37: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	21, // 38: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	24, // 39: kvbench.v1.Worker.Attest:output_type -> kvbench.v1.AttestResponse
-	27, // 40: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	29, // 41: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
-	31, // 42: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	34, // 43: kvbench.v1.Worker.DeleteRun:output_type -> kvbench.v1.DeleteRunResponse
-	32, // [32:44] is the sub-list for method output_type
-	20, // [20:32] is the sub-list for method input_type
+	3,  // 31: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 32: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	9,  // 33: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	11, // 34: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	17, // 35: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	19, // 36: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	21, // 37: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	24, // 38: kvbench.v1.Worker.Attest:output_type -> kvbench.v1.AttestResponse
+	27, // 39: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	29, // 40: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	31, // 41: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	31, // [31:42] is the sub-list for method output_type
+	20, // [20:31] is the sub-list for method input_type
 	20, // [20:20] is the sub-list for extension type_name
 	20, // [20:20] is the sub-list for extension extendee
 	0,  // [0:20] is the sub-list for field type_name
@@ -2518,7 +2430,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   36,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,7 +35,6 @@ const (
 	Worker_Collect_FullMethodName   = "/kvbench.v1.Worker/Collect"
 	Worker_Record_FullMethodName    = "/kvbench.v1.Worker/Record"
 	Worker_ListRuns_FullMethodName  = "/kvbench.v1.Worker/ListRuns"
-	Worker_DeleteRun_FullMethodName = "/kvbench.v1.Worker/DeleteRun"
 )
 
 // WorkerClient is the client API for Worker service.
@@ -72,8 +71,6 @@ type WorkerClient interface {
 	Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error)
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
-	// DeleteRun removes the journal of a run that is not active.
-	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
 }
 
 type workerClient struct {
@@ -203,16 +200,6 @@ func (c *workerClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts .
 	return out, nil
 }
 
-func (c *workerClient) DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DeleteRunResponse)
-	err := c.cc.Invoke(ctx, Worker_DeleteRun_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // WorkerServer is the server API for Worker service.
 // All implementations must embed UnimplementedWorkerServer
 // for forward compatibility.
@@ -247,8 +234,6 @@ type WorkerServer interface {
 	Record(context.Context, *RecordRequest) (*RecordResponse, error)
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
-	// DeleteRun removes the journal of a run that is not active.
-	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
 	mustEmbedUnimplementedWorkerServer()
 }
 
@@ -291,9 +276,6 @@ func (UnimplementedWorkerServer) Record(context.Context, *RecordRequest) (*Recor
 }
 func (UnimplementedWorkerServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
-}
-func (UnimplementedWorkerServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
 }
 func (UnimplementedWorkerServer) mustEmbedUnimplementedWorkerServer() {}
 func (UnimplementedWorkerServer) testEmbeddedByValue()                {}
@@ -507,24 +489,6 @@ func _Worker_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Worker_DeleteRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DeleteRunRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(WorkerServer).DeleteRun(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Worker_DeleteRun_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(WorkerServer).DeleteRun(ctx, req.(*DeleteRunRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Worker_ServiceDesc is the grpc.ServiceDesc for Worker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -571,10 +535,6 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRuns",
 			Handler:    _Worker_ListRuns_Handler,
-		},
-		{
-			MethodName: "DeleteRun",
-			Handler:    _Worker_DeleteRun_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
