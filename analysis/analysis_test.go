@@ -42,7 +42,7 @@ func TestMergedIsPooled(t *testing.T) {
 		for _, k := range p.Kinds {
 			var service, response []int64
 			for _, s := range f.pooled {
-				if s.outcome.String() == k.Outcome && (k.Kind == total || s.kind.String() == k.Kind) {
+				if s.outcome.String() == k.Outcome && (k.Kind == AllKinds || s.kind.String() == k.Kind) {
 					service = append(service, s.service.Microseconds())
 					response = append(response, s.response.Microseconds())
 				}
@@ -170,12 +170,6 @@ func TestMissing(t *testing.T) {
 		if p.Verdict.Code != exitcode.Degraded || p.OpsPerS != 0 {
 			t.Errorf("%+v, %g/s", p.Verdict, p.OpsPerS)
 		}
-		if err := Text(new(bytes.Buffer), &Document{Runs: []*Report{p}}, false); err != nil {
-			t.Error(err)
-		}
-		if err := HTML(new(bytes.Buffer), &Document{Runs: []*Report{p}}); err != nil {
-			t.Error(err)
-		}
 	})
 	t.Run("the histograms", func(t *testing.T) {
 		dir := make(t)
@@ -278,14 +272,8 @@ func TestStall(t *testing.T) {
 	f := &fixture{window: 10 * time.Second, target: 1000, wait: stall}
 	p := report(t, f.write(t))
 	all := p.Kinds[len(p.Kinds)-1]
-	if all.Kind != total || all.ResponseUS.P999 < 900_000 || all.ServiceUS.P999 > 10_000 {
+	if all.Kind != AllKinds || all.ResponseUS.P999 < 900_000 || all.ServiceUS.P999 > 10_000 {
 		t.Errorf("%s: response p99.9 %d µs, service p99.9 %d µs", all.Kind, all.ResponseUS.P999, all.ServiceUS.P999)
-	}
-	if text := gap(p); !strings.Contains(text, "had to wait") {
-		t.Errorf("the gap is explained by %q", text)
-	}
-	if calm := report(t, (&fixture{window: 3 * time.Second, target: 1000}).write(t)); !strings.Contains(gap(calm), "hardly any") {
-		t.Errorf("no gap is explained by %q", gap(calm))
 	}
 }
 
@@ -329,7 +317,7 @@ func TestCompare(t *testing.T) {
 	}
 	same := Compare(base, load(&fixture{seed: 2, workers: 2, window: 20 * time.Second, achieved: 1000}))
 	for _, metric := range []string{"ops_per_s", "service_us_mean", "service_us_p50", "service_us_p99"} {
-		if d := find(same, total, metric); d.Judged != Noise || d.Noise == nil {
+		if d := find(same, AllKinds, metric); d.Judged != Noise || d.Noise == nil {
 			t.Errorf("the same: %+v", d)
 		}
 	}
@@ -340,7 +328,7 @@ func TestCompare(t *testing.T) {
 	f.took = func(r *rand.Rand) time.Duration { return exponential(r) * 5 / 4 }
 	f.change = func(r *results.Run) { r.Spec["readproportion"] = "1" }
 	other := Compare(base, load(f))
-	if d := find(other, total, "ops_per_s"); d.Judged != Better || math.Abs(d.Change-0.1) > 0.005 {
+	if d := find(other, AllKinds, "ops_per_s"); d.Judged != Better || math.Abs(d.Change-0.1) > 0.005 {
 		t.Errorf("faster: %+v", d)
 	}
 	if d := find(other, workload.Read.String(), "service_us_p99"); d.Judged != Worse || math.Abs(d.Change-0.25) > 0.1 {
@@ -350,12 +338,8 @@ func TestCompare(t *testing.T) {
 		t.Errorf("differences %v, want %v", other.Differences, want)
 	}
 	short := Compare(load(&fixture{window: 2 * time.Second}), base)
-	if d := find(short, total, "ops_per_s"); d.Judged != Unknown || d.Noise != nil {
+	if d := find(short, AllKinds, "ops_per_s"); d.Judged != Unknown || d.Noise != nil {
 		t.Errorf("too short: %+v", d)
-	}
-	var text bytes.Buffer
-	if err := other.Text(&text, false); err != nil || !strings.Contains(text.String(), "worse") {
-		t.Errorf("%v\n%s", err, &text)
 	}
 }
 
@@ -369,7 +353,7 @@ func TestStudentT(t *testing.T) {
 	}
 }
 
-// The reports of one run, byte for byte.
+// The document of two runs, byte for byte. It is what the tests of render show.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	paced := &fixture{seed: 1, workers: 3, warmup: 2 * time.Second, window: 10 * time.Second, target: 2000, wait: stall, result: mixed(50, 200, 0), cpu: 0.3,
@@ -385,26 +369,26 @@ func TestGolden(t *testing.T) {
 		}
 		runs = append(runs, r)
 	}
-	doc := Summarize(runs...)
-	for _, f := range formats {
-		var got bytes.Buffer
-		if err := doc.Write(&got, f, false); err != nil {
+	var got bytes.Buffer
+	e := json.NewEncoder(&got)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(Summarize(runs...)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "report.json")
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("testdata", "report."+string(f))
-		if *update {
-			if err := os.WriteFile(path, got.Bytes(), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got.Bytes(), want) {
-			t.Errorf("%s differs; look at it and run the test with -update:\n%s", path, firstDifference(got.String(), string(want)))
-		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%s differs; look at it and run the test with -update (analysis/render's next):\n%s", path, firstDifference(got.String(), string(want)))
 	}
 }
 
@@ -416,55 +400,6 @@ func firstDifference(got, want string) string {
 		}
 	}
 	return "one is longer"
-}
-
-// What is in a results directory may come from anywhere; a page must not run it.
-func TestHostileText(t *testing.T) {
-	t.Parallel()
-	const attack = "<script>alert(1)</script>\x1b[31m"
-	p := &Report{RunID: attack, Series: []Point{{OpsPerS: 1}},
-		Kinds:   []KindRow{{Kind: attack}},
-		Errors:  []ErrorRow{{Kind: attack, FirstText: attack}},
-		Curves:  []Curve{{Kind: attack, Time: attack, Points: [][2]float64{{0, 1}, {100, 1e9}}}},
-		Workers: []WorkerRow{{Name: attack}}, Spec: map[string]string{attack: attack}}
-	doc := &Document{Runs: []*Report{p}}
-	var page, text bytes.Buffer
-	if err := HTML(&page, doc); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(page.String(), "<script") {
-		t.Error("the page has a script")
-	}
-	// Kinds and names of workers are checked when they are read.
-	p.Kinds, p.Workers, p.Errors[0].Kind = nil, nil, "READ"
-	p.Verification = &results.Verification{Problems: []results.Problem{{Key: attack, Text: attack}}, Notes: []string{attack}}
-	p.Verdict.Text, p.WorkersLost, p.Warnings = attack, []LostWorker{{Reason: attack}}, []string{attack}
-	if err := Text(&text, doc, false); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(text.String(), "\x1b") {
-		t.Errorf("the text has control characters: %q", &text)
-	}
-}
-
-func TestFormat(t *testing.T) {
-	t.Parallel()
-	for us, want := range map[float64]string{0: "0 µs", 0.4: "0.4 µs", 1: "1 µs", 9.99: "10 µs", 900: "900 µs", 999.4: "999 µs", 999.6: "1.00 ms",
-		1234: "1.23 ms", 12_345: "12.3 ms", 123_456: "123 ms", 999_499: "999 ms", 999_999: "1.00 s", 60_000_000: "60.0 s"} {
-		if got := Micros(us); got != want {
-			t.Errorf("Micros(%g) = %q, want %q", us, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 10_000_000_000: "10,000,000,000", -1234: "-1,234", -123: "-123"} {
-		if got := count(n); got != want {
-			t.Errorf("count(%d) = %q, want %q", n, got, want)
-		}
-	}
-	for share, want := range map[float64]string{0: "0 %", 0.00001: "0.001 %", 0.001: "0.1 %", 0.5: "50 %", 0.9949: "99.5 %", 1: "100 %"} {
-		if got := percent(share); got != want {
-			t.Errorf("percent(%g) = %q, want %q", share, got, want)
-		}
-	}
 }
 
 // docs/json.md speaks of every field.
@@ -485,18 +420,6 @@ func TestDocumented(t *testing.T) {
 				t.Errorf("%v.%s: `%s` is not in docs/json.md", typ, typ.Field(i).Name, name)
 			}
 		}
-	}
-}
-
-func TestJSONIsStable(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	if err := JSON(&out, Summarize()); err != nil {
-		t.Fatal(err)
-	}
-	var doc map[string]any
-	if err := json.Unmarshal(out.Bytes(), &doc); err != nil || doc["version"] != 1.0 || doc["runs"] == nil {
-		t.Errorf("%v: %s", err, &out)
 	}
 }
 

@@ -4,12 +4,10 @@ package analysis
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
@@ -75,7 +73,7 @@ func Compare(a, b *Run) *Comparison {
 	for k := range workload.Kind(workload.Kinds) {
 		c.compare(k.String(), a, b, func(o workload.Kind) bool { return o == k })
 	}
-	c.compare(total, a, b, func(workload.Kind) bool { return true })
+	c.compare(AllKinds, a, b, func(workload.Kind) bool { return true })
 	return c
 }
 
@@ -103,9 +101,9 @@ func (c *Comparison) compare(name string, a, b *Run, is func(workload.Kind) bool
 			continue
 		}
 		errA, errB := a.blocks.bootstrap(is, l.quantity), b.blocks.bootstrap(is, l.quantity)
-		for i, m := range metrics {
-			if m.name != "max" { // one sample: nothing can be said of its noise
-				c.add(Delta{Kind: name, Metric: l.name + m.name, A: m.of(l.a), B: m.of(l.b)}, errA[i], errB[i], blocks, false)
+		for i, m := range Metrics {
+			if m.Name != "max" { // one sample: nothing can be said of its noise
+				c.add(Delta{Kind: name, Metric: l.name + m.Name, A: m.Of(l.a), B: m.Of(l.b)}, errA[i], errB[i], blocks, false)
 			}
 		}
 	}
@@ -177,13 +175,13 @@ const draws = 200
 
 // bootstrap returns the standard errors of the metrics of the latency of some kinds.
 func (b *blocks) bootstrap(is func(workload.Kind) bool, q results.Quantity) []float64 {
-	errs := make([]float64, len(metrics))
+	errs := make([]float64, len(Metrics))
 	n := len(b.all)
 	if n < minBlocks {
 		return errs
 	}
 	random := rand.New(rand.NewPCG(1, uint64(n))) // the same comparison gives the same answer
-	drawn := make([][]float64, len(metrics))
+	drawn := make([][]float64, len(Metrics))
 	merged := measure.NewHDR()
 	for range draws {
 		merged.Reset()
@@ -195,8 +193,8 @@ func (b *blocks) bootstrap(is func(workload.Kind) bool, q results.Quantity) []fl
 			}
 		}
 		if l := measure.LatencyOf(merged); l != nil {
-			for i, m := range metrics {
-				drawn[i] = append(drawn[i], m.of(l))
+			for i, m := range Metrics {
+				drawn[i] = append(drawn[i], m.Of(l))
 			}
 		}
 	}
@@ -249,43 +247,4 @@ func orNone(s string) string {
 		return "(none)"
 	}
 	return s
-}
-
-// title shows a metric's name: "service p99.9" for "service_us_p99_9".
-func title(metric string) string {
-	if metric == "ops_per_s" {
-		return "rate"
-	}
-	return metricName(strings.Replace(metric, "_us_", " ", 1))
-}
-
-// Text writes the comparison for people, for terminals if colour is set.
-func (c *Comparison) Text(w io.Writer, colour bool) error {
-	t := &text{colour: colour}
-	t.line("%s", t.paint(bold, fmt.Sprintf("A  %s\nB  %s", printable(c.A), printable(c.B))))
-	for _, d := range c.Differences {
-		t.line("differs  %s", printable(d))
-	}
-	t.line("")
-	rows := [][]string{{"operation", "metric", "A", "B", "change", "noise", "judged"}}
-	colours := []string{bold}
-	for _, d := range c.Deltas {
-		show := Micros
-		if d.Metric == "ops_per_s" {
-			show = rate
-		}
-		noise := ""
-		if d.Noise != nil {
-			noise = fmt.Sprintf("± %.1f %%", 100**d.Noise)
-		}
-		rows = append(rows, []string{d.Kind, title(d.Metric), show(d.A), show(d.B),
-			fmt.Sprintf("%+.1f %%", 100*d.Change), noise, string(d.Judged)})
-		colours = append(colours, map[Judged]string{Better: green, Worse: red}[d.Judged])
-	}
-	t.table(rows, 2, 6, colours...)
-	for _, n := range c.Notes {
-		t.line("%s", t.paint(yellow, "note: "+n))
-	}
-	_, err := io.WriteString(w, t.String())
-	return err
 }

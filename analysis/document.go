@@ -10,22 +10,33 @@
 package analysis
 
 import (
+	"slices"
 	"time"
 
-	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
 // DocumentVersion is that of the JSON document. Fields are added, never renamed.
 const DocumentVersion = 1
 
-// Latency describes a distribution in microseconds.
-type Latency = measure.Latency
-
 // Document is what `--format json` prints; docs/json.md describes every field.
 type Document struct {
 	Version int       `json:"version"`
 	Runs    []*Report `json:"runs"`
+}
+
+// Code is the exit code of the gravest verdict among the runs, in the order in
+// which verdicts weigh their findings.
+func (d *Document) Code() int {
+	gravity := []int{exitcode.Valid, exitcode.SLO, exitcode.Target, exitcode.Degraded, exitcode.Interrupted, exitcode.Wrong}
+	worst := exitcode.Valid
+	for _, r := range d.Runs {
+		if slices.Index(gravity, r.Verdict.Code) > slices.Index(gravity, worst) {
+			worst = r.Verdict.Code
+		}
+	}
+	return worst
 }
 
 // Report is all that is known of one run. Times named _s are seconds, on the

@@ -20,10 +20,10 @@ type Run struct {
 	workers  []*worker
 	window   window
 
-	fleet  part
-	parts  []*part // of each worker
-	series []Point
-	blocks *blocks
+	fleet    totals
+	byWorker []*totals
+	series   []Point
+	blocks   *blocks
 }
 
 // maxWarnings bounds how much a damaged directory can say.
@@ -158,7 +158,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 	r.blocks = newBlocks(&r.window)
 	heads := make([]*results.Interval, len(streams))
 	for i, s := range streams {
-		r.parts = append(r.parts, &part{})
+		r.byWorker = append(r.byWorker, &totals{})
 		heads[i] = <-s
 	}
 	for {
@@ -173,13 +173,33 @@ func (r *Run) merge(streams []chan *results.Interval) {
 		}
 		iv := heads[first]
 		heads[first] = <-streams[first]
-		r.parts[first].add(iv, &r.window)
+		r.byWorker[first].add(iv, &r.window)
 		series.add(iv)
 		r.blocks.add(iv)
 	}
 	r.series = series.close()
 	r.blocks.close()
-	for _, p := range r.parts {
+	for _, p := range r.byWorker {
 		r.fleet.merge(p)
 	}
+}
+
+// LoadAll loads the runs that paths stand for: directories of runs, or
+// directories that hold such, oldest first.
+func LoadAll(paths ...string) ([]*Run, error) {
+	var runs []*Run
+	for _, path := range paths {
+		dirs, err := results.Find(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range dirs {
+			r, err := Load(dir)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+		}
+	}
+	return runs, nil
 }

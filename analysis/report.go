@@ -16,8 +16,8 @@ import (
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
-// total is the name of all kinds together.
-const total = "TOTAL"
+// AllKinds is the name of all kinds together.
+const AllKinds = "TOTAL"
 
 // Summarize reports on runs.
 func Summarize(runs ...*Run) *Document {
@@ -92,9 +92,9 @@ func (r *Run) Report() *Report {
 		p.addCurves(k.String(), &sum)
 	}
 	ok := r.fleet.sum(func(row measure.Row) bool { return row.Outcome() == workload.OK })
-	p.Kinds = append(p.Kinds, kindRow(total, workload.OK.String(), &ok, rate))
+	p.Kinds = append(p.Kinds, kindRow(AllKinds, workload.OK.String(), &ok, rate))
 	for i, w := range r.workers {
-		p.addWorker(w, r.parts[i], rate)
+		p.addWorker(w, r.byWorker[i], rate)
 	}
 	p.noteMisses()
 	p.Limit = limitOf(p, r)
@@ -143,7 +143,7 @@ func (r *Run) cpuSeconds() float64 {
 		} else {
 			id = "process " + id
 		}
-		processes[id] = max(processes[id], r.parts[i].cpu.Seconds())
+		processes[id] = max(processes[id], r.byWorker[i].cpu.Seconds())
 	}
 	sum := 0.0
 	for _, id := range slices.Sorted(maps.Keys(processes)) {
@@ -152,19 +152,19 @@ func (r *Run) cpuSeconds() float64 {
 	return sum
 }
 
-func (p *Report) addWorker(w *worker, part *part, rate func(float64) float64) {
-	good, all := part.sum(answered), part.sum(every)
+func (p *Report) addWorker(w *worker, t *totals, rate func(float64) float64) {
+	good, all := t.sum(answered), t.sum(every)
 	row := WorkerRow{
 		Name: w.member.Name, State: results.Finished,
 		Operations: good.Operations, OpsPerS: rate(good.rate.operations),
 		Errors:    all.Operations - good.Operations,
 		ServiceUS: measure.LatencyOf(good.service), ResponseUS: measure.LatencyOf(good.response),
-		LagUS: measure.LatencyOf(part.lag), LaneDelayUS: measure.LatencyOf(part.lane),
-		Skipped: part.lapses.Skipped,
-		CPUS:    part.cpu.Seconds(), CPUShare: part.cpuShare(), CPUShareMax: part.busiest, Cores: part.cores, OneCoreS: part.oneCore,
+		LagUS: measure.LatencyOf(t.lag), LaneDelayUS: measure.LatencyOf(t.lane),
+		Skipped: t.lapses.Skipped,
+		CPUS:    t.cpu.Seconds(), CPUShare: t.cpuShare(), CPUShareMax: t.busiest, Cores: t.cores, OneCoreS: t.oneCore,
 		Driver: w.info.Driver, Lanes: w.info.Lanes, Tuning: w.info.Tuning,
-		CPUWaitS: part.cpuWait.Seconds(), MachineShare: rate(part.machine),
-		GCPauseS: part.gcPause.Seconds(), SchedP99US: part.schedP99.Microseconds(), RSSBytes: part.rss,
+		CPUWaitS: t.cpuWait.Seconds(), MachineShare: rate(t.machine),
+		GCPauseS: t.gcPause.Seconds(), SchedP99US: t.schedP99.Microseconds(), RSSBytes: t.rss,
 		ClockOffsetUS: w.member.ClockOffsetUS, ClockErrorUS: w.member.ClockErrorUS, StartSkewUS: w.member.StartSkewUS,
 		EndS: w.end.Seconds(), Reason: cmp.Or(w.member.Reason, w.info.Reason),
 	}
@@ -200,7 +200,7 @@ const missShare = 0.01
 func (p *Report) noteMisses() {
 	var missed, all int64
 	for _, k := range p.Kinds {
-		if k.Kind == workload.Insert.String() || k.Kind == total {
+		if k.Kind == workload.Insert.String() || k.Kind == AllKinds {
 			continue
 		}
 		all += k.Operations

@@ -4,9 +4,7 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -15,7 +13,7 @@ import (
 
 // traffic is what drivers sent to one store during the window.
 type traffic struct {
-	store.Traffic              // of all intervals that lie in the window at least in part
+	store.Traffic              // of all intervals that lie in the window at least in totals
 	messages, commands float64 // those that count for rates
 }
 
@@ -33,20 +31,20 @@ func (t *traffic) merge(o *traffic) {
 }
 
 // addTraffic counts what a worker's driver has sent to a store.
-func (p *part) addTraffic(sent *store.Traffic, share float64) {
+func (t *totals) addTraffic(sent *store.Traffic, share float64) {
 	if share > 0 {
-		p.trafficTo(sent.Store).add(sent, share)
+		t.trafficTo(sent.Store).add(sent, share)
 	}
 }
 
-func (p *part) trafficTo(store string) *traffic {
-	if p.traffic == nil {
-		p.traffic = make(map[string]*traffic)
+func (t *totals) trafficTo(store string) *traffic {
+	if t.traffic == nil {
+		t.traffic = make(map[string]*traffic)
 	}
-	if p.traffic[store] == nil {
-		p.traffic[store] = new(traffic)
+	if t.traffic[store] == nil {
+		t.traffic[store] = new(traffic)
 	}
-	return p.traffic[store]
+	return t.traffic[store]
 }
 
 // Traffic is what the drivers of a run have sent to the database.
@@ -122,60 +120,18 @@ func perMessage(t *store.Traffic) *PerMessage {
 }
 
 // sent reports what the drivers have sent; nothing if they do not tell.
-func (p *part) sent(rate func(float64) float64) *Traffic {
-	if len(p.traffic) == 0 {
+func (t *totals) sent(rate func(float64) float64) *Traffic {
+	if len(t.traffic) == 0 {
 		return nil
 	}
 	var whole traffic
 	stores := []StoreRow{}
-	for _, address := range slices.Sorted(maps.Keys(p.traffic)) {
-		t := p.traffic[address]
-		whole.merge(t)
+	for _, address := range slices.Sorted(maps.Keys(t.traffic)) {
+		sent := t.traffic[address]
+		whole.merge(sent)
 		if address != "" {
-			stores = append(stores, StoreRow{address, t.sent(rate)})
+			stores = append(stores, StoreRow{address, sent.sent(rate)})
 		}
 	}
 	return &Traffic{whole.sent(rate), stores}
-}
-
-// sharing says in a line how many commands shared a message.
-func (s *Sent) sharing() string {
-	m := s.PerMessage
-	return fmt.Sprintf("%s commands in %s messages: %s in one on average (p50 %s, p99 %s, max %s)",
-		rate(s.CommandsPS), rate(s.MessagesPS), number(m.Mean), count(m.P50), count(m.P99), count(m.Max))
-}
-
-// detours says in a line what took another way than the driver's own; "" if nothing did.
-func (s *Sent) detours() string {
-	if len(s.Detours) == 0 {
-		return ""
-	}
-	var causes []string
-	for _, d := range s.Detours {
-		causes = append(causes, count(d.Count)+" "+printable(d.Cause))
-	}
-	return fmt.Sprintf("%s of the commands (%s) took a detour through client-go: %s", count(s.detoured()), percent(s.detourShare()), strings.Join(causes, ", "))
-}
-
-func (s *Sent) detoured() (n int64) {
-	for _, d := range s.Detours {
-		n += d.Count
-	}
-	return n
-}
-
-func (s *Sent) detourShare() (share float64) {
-	for _, d := range s.Detours {
-		share += d.Share
-	}
-	return min(1, share)
-}
-
-// uneven tells whether the stores differ enough to be shown one by one.
-func (t *Traffic) uneven() bool {
-	low, high := math.Inf(1), 0.0
-	for i := range t.Stores {
-		low, high = min(low, t.Stores[i].CommandsPS), max(high, t.Stores[i].CommandsPS)
-	}
-	return len(t.Stores) > 1 && (high > 1.5*low || t.Breaks > 0)
 }

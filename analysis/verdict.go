@@ -10,6 +10,7 @@ import (
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/units"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -49,7 +50,7 @@ func judge(p *Report, rec *results.Run) results.Verdict {
 	}
 	// In the order of gravity.
 	if n := wrongValues(p); n > 0 {
-		find(exitcode.Wrong, "verification found %s wrong %s", count(n), plural(n, "value", "values"))
+		find(exitcode.Wrong, "verification found %s wrong %s", units.Count(n), units.Plural(n, "value", "values"))
 	}
 	if v := rec.Verification; v != nil && v.Bad() > 0 {
 		find(exitcode.Wrong, "%s", v.Text())
@@ -59,7 +60,7 @@ func judge(p *Report, rec *results.Run) results.Verdict {
 	}
 	degraded(p, rec, func(format string, args ...any) { find(exitcode.Degraded, format, args...) })
 	if rec.Paced && p.missedTarget() {
-		find(exitcode.Target, "%s of the target of %s was reached", percent(p.OpsPerS/p.TargetOps), rate(p.TargetOps))
+		find(exitcode.Target, "%s of the target of %s was reached", units.Percent(p.OpsPerS/p.TargetOps), units.Rate(p.TargetOps))
 	}
 	for _, o := range rec.Limits.SLO {
 		if text := missed(p, o); text != "" {
@@ -115,7 +116,7 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 		limit = *rec.Limits.ErrorShare
 	}
 	if share := float64(failed) / float64(max(all, 1)); share > limit {
-		find("%s of the operations failed (limit: %s)", percent(share), percent(limit))
+		find("%s of the operations failed (limit: %s)", units.Percent(share), units.Percent(limit))
 	}
 	if all == 0 {
 		find("no operation completed in the window")
@@ -159,44 +160,15 @@ func missed(p *Report, o results.Objective) string {
 			worst, found = max(worst, int64(v)), true
 		}
 	}
-	name := fmt.Sprintf("%s %s %s", o.Kind, o.Time, metricName(o.Metric))
+	name := fmt.Sprintf("%s %s %s", o.Kind, o.Time, metricTitle(o.Metric))
 	switch {
 	case !found:
 		return fmt.Sprintf("objective %s was not measured", name)
 	case worst > o.LimitUS:
-		return fmt.Sprintf("objective missed: %s is %s, above %s", name, Micros(float64(worst)), Micros(float64(o.LimitUS)))
+		return fmt.Sprintf("objective missed: %s is %s, above %s", name, units.Micros(float64(worst)), units.Micros(float64(o.LimitUS)))
 	}
 	return ""
 }
-
-// namedMetric is one of the numbers of a Latency.
-type namedMetric struct {
-	name string
-	of   func(*Latency) float64
-}
-
-// metrics are the numbers of a Latency, by their names in JSON.
-var metrics = []namedMetric{
-	{"mean", func(l *Latency) float64 { return l.Mean }},
-	{"p50", func(l *Latency) float64 { return float64(l.P50) }},
-	{"p90", func(l *Latency) float64 { return float64(l.P90) }},
-	{"p95", func(l *Latency) float64 { return float64(l.P95) }},
-	{"p99", func(l *Latency) float64 { return float64(l.P99) }},
-	{"p99_9", func(l *Latency) float64 { return float64(l.P999) }},
-	{"p99_99", func(l *Latency) float64 { return float64(l.P9999) }},
-	{"max", func(l *Latency) float64 { return float64(l.Max) }},
-}
-
-func metric(l *Latency, name string) (float64, bool) {
-	for _, m := range metrics {
-		if m.name == name && l != nil {
-			return m.of(l), true
-		}
-	}
-	return 0, false
-}
-
-func metricName(name string) string { return strings.ReplaceAll(name, "_", ".") }
 
 // limitOf says what kept a run from being faster, and if that was the client, what helps.
 func limitOf(p *Report, r *Run) Limit {
@@ -209,12 +181,12 @@ func limitOf(p *Report, r *Run) Limit {
 
 func foundLimit(p *Report, r *Run) Limit {
 	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
-		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", number(p.InFlight), p.Threads)
+		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", units.Number(p.InFlight), p.Threads)
 		if text := strained(p); text != "" {
 			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
 		if share := p.queued(); share >= queuedShare {
-			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer: with more threads they would start in time", percent(share))
+			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer: with more threads they would start in time", units.Percent(share))
 		}
 		return Limit{ByTarget, why}
 	}
@@ -227,20 +199,20 @@ func foundLimit(p *Report, r *Run) Limit {
 	service := r.fleet.sum(every).service
 	if d := p.LaneDelayUS; d != nil && service != nil {
 		if typical := float64(service.ValueAtPercentile(50)); d.Mean > typical/2 && d.Mean > 100 {
-			return Limit{ByClient, fmt.Sprintf("answers waited %s on average for their lane, after %s (p50) of service time", Micros(d.Mean), Micros(typical))}
+			return Limit{ByClient, fmt.Sprintf("answers waited %s on average for their lane, after %s (p50) of service time", units.Micros(d.Mean), units.Micros(typical))}
 		}
 	}
 	full := p.InFlight / float64(max(p.Threads, 1))
 	if full >= fullShare {
-		return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, while the busiest worker used %s of its cores; more threads may raise the rate, at higher latency", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+		return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, while the busiest worker used %s of its cores; more threads may raise the rate, at higher latency", units.Number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 	}
 	if share := p.queued(); p.Paced && share >= shortShare {
-		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d threads were waiting for the database, though only %s were on average: it answers in bursts; more threads may bridge them", percent(share), p.Threads, number(p.InFlight))}
+		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d threads were waiting for the database, though only %s were on average: it answers in bursts; more threads may bridge them", units.Percent(share), p.Threads, units.Number(p.InFlight))}
 	}
 	if p.Paced && p.LagUS != nil {
-		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", Micros(float64(p.LagUS.P99)), number(p.InFlight), p.Threads)}
+		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", units.Micros(float64(p.LagUS.P99)), units.Number(p.InFlight), p.Threads)}
 	}
-	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", units.Number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 }
 
 // queued is the share of the operations that were due while all threads had one.
@@ -249,7 +221,7 @@ func (p *Report) queued() float64 { return float64(p.Queued) / float64(max(p.com
 // completed is the number of operations that came back, whatever with.
 func (p *Report) completed() (n int64) {
 	for _, k := range p.Kinds {
-		if k.Kind != total {
+		if k.Kind != AllKinds {
 			n += k.Operations
 		}
 	}
@@ -259,7 +231,7 @@ func (p *Report) completed() (n int64) {
 // strained says which worker lacked processors; "" if none did.
 func strained(p *Report) string {
 	if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
-		return fmt.Sprintf("%s used %s of its %d %s", w.Name, percent(w.CPUShare), w.Cores, plural(int64(w.Cores), "core", "cores"))
+		return fmt.Sprintf("%s used %s of its %d %s", w.Name, units.Percent(w.CPUShare), w.Cores, units.Plural(int64(w.Cores), "core", "cores"))
 	}
 	for i := range p.Workers {
 		w := &p.Workers[i]
@@ -270,10 +242,10 @@ func strained(p *Report) string {
 			inFlight := p.InFlight / float64(len(p.Workers)) * p.WindowS
 			if waited >= waitShare && (w.CPUShare+waited >= busyShare || w.CPUWaitS >= waitedShare*inFlight) {
 				return fmt.Sprintf("%s used %s of its %d %s, and its threads wanted another %s that they did not get (its machine was %s busy)",
-					w.Name, percent(w.CPUShare), w.Cores, plural(int64(w.Cores), "core", "cores"), percent(waited), percent(w.MachineShare))
+					w.Name, units.Percent(w.CPUShare), w.Cores, units.Plural(int64(w.Cores), "core", "cores"), units.Percent(waited), units.Percent(w.MachineShare))
 			}
 		case w.MachineShare >= machineShare:
-			return fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores", w.Name, percent(w.MachineShare), percent(w.CPUShare), w.Cores)
+			return fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores", w.Name, units.Percent(w.MachineShare), units.Percent(w.CPUShare), w.Cores)
 		}
 	}
 	return ""
@@ -299,7 +271,7 @@ func busiest(workers []WorkerRow) (most *WorkerRow) {
 
 func busiestShare(workers []WorkerRow) string {
 	if w := busiest(workers); w != nil {
-		return percent(w.CPUShare)
+		return units.Percent(w.CPUShare)
 	}
 	return "an unknown share"
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
@@ -50,7 +51,7 @@ func main() {
 func run(args []string, stdout, stderr io.Writer) int {
 	var (
 		flags   = flag.NewFlagSet("analyzer", flag.ContinueOnError)
-		format  = flags.String("format", string(analysis.FormatText), "")
+		format  = flags.String("format", string(render.Text), "")
 		file    = flags.StringP("output", "o", "", "")
 		verdict = flags.Bool("verdict", false, "")
 	)
@@ -63,7 +64,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil && flags.NArg() == 0 {
 		err = errors.New("no directory given")
 	}
-	form, formErr := analysis.ParseFormat(*format)
+	form, formErr := render.ParseFormat(*format, render.Documents)
 	if err = errors.Join(err, formErr); err != nil {
 		fmt.Fprintf(stderr, "analyzer: %v; see analyzer --help\n", err)
 		return exitcode.Usage
@@ -85,11 +86,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // write writes the report to a file, or to standard output if there is none.
-func write(doc *analysis.Document, form analysis.Format, file string, stdout io.Writer) error {
-	if file != "" {
-		return doc.WriteFile(file, form)
+func write(doc *analysis.Document, form render.Format, file string, stdout io.Writer) error {
+	if file == "" {
+		return render.Document(stdout, doc, form, colourful(stdout))
 	}
-	return doc.Write(stdout, form, colourful(stdout))
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(render.Document(f, doc, form, false), f.Close())
 }
 
 // colourful tells whether w is a terminal whose user has not asked for plain text (no-color.org).

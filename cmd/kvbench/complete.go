@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/kube"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -26,7 +25,6 @@ func complete(cmd *cobra.Command) {
 		"property":    completeProperties,
 		"driver":      fixed(spec.Choices("driver")...),
 		"arrival":     fixed(spec.Choices("arrival")...),
-		"format":      fixed(string(analysis.FormatText), string(analysis.FormatJSON), string(analysis.FormatCSV), string(analysis.FormatHTML)),
 		"context":     completeContexts,
 		"run":         completeRuns,
 		"api-version": fixed(spec.Choices("tikv.apiversion")...),

@@ -10,9 +10,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // progress draws a run while it goes on: a table that is drawn over on a
@@ -66,8 +66,8 @@ func (p *progress) draw(s *coordinator.Snapshot) {
 			if w.Silent > 2*time.Second && w.State == results.Running {
 				state = fmt.Sprintf("silent %.0fs", w.Silent.Seconds())
 			}
-			line := fmt.Sprintf("  %-24.24s %-11s %12s %10s %10s %9s %9s", w.Name, state, analysis.Grouped(w.Rate),
-				quantile(w.Service, 50), quantile(w.Service, 99), analysis.Micros(float64(w.LagP99.Microseconds())), analysis.Grouped(float64(w.Errors)))
+			line := fmt.Sprintf("  %-24.24s %-11s %12s %10s %10s %9s %9s", w.Name, state, units.Grouped(w.Rate),
+				quantile(w.Service, 50), quantile(w.Service, 99), units.Micros(float64(w.LagP99.Microseconds())), units.Grouped(float64(w.Errors)))
 			if w.Reason != "" {
 				line += "  " + w.Reason
 			}
@@ -97,9 +97,9 @@ func headline(s *coordinator.Snapshot) string {
 		fmt.Fprintf(&b, " %d workers, run %s", len(s.Workers), s.RunID)
 		return b.String()
 	}
-	fmt.Fprintf(&b, " %s op/s", analysis.Grouped(t.Rate))
+	fmt.Fprintf(&b, " %s op/s", units.Grouped(t.Rate))
 	if t.Target > 0 {
-		fmt.Fprintf(&b, " of %s", analysis.Grouped(t.Target))
+		fmt.Fprintf(&b, " of %s", units.Grouped(t.Target))
 	}
 	if t.Service != nil {
 		fmt.Fprintf(&b, "  service p50 %s p99 %s", quantile(t.Service, 50), quantile(t.Service, 99))
@@ -107,13 +107,13 @@ func headline(s *coordinator.Snapshot) string {
 	if t.Response != nil {
 		fmt.Fprintf(&b, "  response p99 %s", quantile(t.Response, 99))
 	}
-	fmt.Fprintf(&b, "  done %s", analysis.Grouped(float64(t.Operations)))
+	fmt.Fprintf(&b, "  done %s", units.Grouped(float64(t.Operations)))
 	for _, c := range []struct {
 		name string
 		n    int64
 	}{{"not found", t.NotFound}, {"WRONG", t.Wrong}, {"errors", t.Errors}, {"skipped", t.Skipped}} {
 		if c.n > 0 {
-			fmt.Fprintf(&b, "  %s %s", c.name, analysis.Grouped(float64(c.n)))
+			fmt.Fprintf(&b, "  %s %s", c.name, units.Grouped(float64(c.n)))
 		}
 	}
 	atWork := 0
@@ -140,5 +140,5 @@ func quantile(h *hdrhistogram.Histogram, percentile float64) string {
 	if h == nil || h.TotalCount() == 0 {
 		return "-"
 	}
-	return analysis.Micros(float64(h.ValueAtPercentile(percentile)))
+	return units.Micros(float64(h.ValueAtPercentile(percentile)))
 }

@@ -6,33 +6,40 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
-// reportFlags say how a report is shown.
+// reportFlags say how a report is shown, and where.
 type reportFlags struct {
-	name string
-	file string
-	json bool
+	formats []render.Format // from which to choose
+	name    string
+	file    string
+	json    bool
 }
 
-func (r *reportFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&r.name, "format", string(analysis.FormatText), "of the report: text, json, csv or html")
+// add adds the flags for a report that has these formats.
+func (r *reportFlags) add(cmd *cobra.Command, formats []render.Format) {
+	r.formats = formats
+	f := cmd.Flags()
+	f.StringVar(&r.name, "format", string(render.Text), "of the report: "+render.List(formats))
 	f.BoolVar(&r.json, "json", false, "short for --format json")
 	f.StringVarP(&r.file, "output", "o", "", "write the report to a `file` instead of standard output")
+	_ = cmd.RegisterFlagCompletionFunc("format", fixed(strings.Split(render.List(formats), ", ")...)) // fails only for a flag that is not there
 }
 
 // format checks the flags.
-func (r *reportFlags) format() (analysis.Format, error) {
+func (r *reportFlags) format() (render.Format, error) {
 	if r.json {
-		r.name = string(analysis.FormatJSON)
+		r.name = string(render.JSON)
 	}
-	f, err := analysis.ParseFormat(r.name)
+	f, err := render.ParseFormat(r.name, r.formats)
 	return f, usage(err)
 }
 
@@ -47,18 +54,25 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 		return usage(err)
 	}
 	doc := analysis.Summarize(runs...)
-	if r.file != "" && r.file != "-" {
-		err = usage(doc.WriteFile(r.file, format))
-	} else {
-		err = doc.Write(a.stdout, format, a.colour(a.stdout))
-	}
-	if err != nil {
+	if err := r.show(a, func(w io.Writer, colour bool) error { return render.Document(w, doc, format, colour) }); err != nil {
 		return err
 	}
 	if code := doc.Code(); code != exitcode.Valid {
 		return &exitcode.Error{Code: code}
 	}
 	return nil
+}
+
+// show writes to where the flags say.
+func (r *reportFlags) show(a *app, write func(w io.Writer, colour bool) error) error {
+	if r.file == "" || r.file == "-" {
+		return write(a.stdout, a.colour(a.stdout))
+	}
+	file, err := os.Create(r.file)
+	if err != nil {
+		return usage(err)
+	}
+	return usage(errors.Join(write(file, false), file.Close()))
 }
 
 // writeJSON writes one JSON document for scripts.
@@ -91,13 +105,13 @@ func (a *app) analyzeCommand() *cobra.Command {
 			return err
 		},
 	}
-	report.add(cmd.Flags())
+	report.add(cmd, render.Documents)
 	cmd.Flags().BoolVar(&verdict, "verdict", false, "exit with the verdict's code (kvbench help exit-codes)")
 	return cmd
 }
 
 func (a *app) compareCommand() *cobra.Command {
-	asJSON := false
+	var report reportFlags
 	cmd := &cobra.Command{
 		Use:               "compare A B",
 		GroupID:           "results",
@@ -106,21 +120,20 @@ func (a *app) compareCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeRunDirs,
 		RunE: func(_ *cobra.Command, args []string) error {
+			format, err := report.format()
+			if err != nil {
+				return err
+			}
 			var runs [2]*analysis.Run
 			for i, dir := range args {
-				r, err := analysis.Load(dir)
-				if err != nil {
+				if runs[i], err = analysis.Load(dir); err != nil {
 					return usage(err)
 				}
-				runs[i] = r
 			}
 			c := analysis.Compare(runs[0], runs[1])
-			if asJSON {
-				return writeJSON(a.stdout, c)
-			}
-			return c.Text(a.stdout, a.colour(a.stdout))
+			return report.show(a, func(w io.Writer, colour bool) error { return render.Comparison(w, c, format, colour) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	report.add(cmd, render.Comparisons)
 	return cmd
 }

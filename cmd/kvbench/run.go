@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
@@ -104,7 +105,7 @@ func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	b.what = addSpecFlags(f)
 	b.fleet = addFleetFlags(f, true)
 	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the run's results")
-	b.report.add(f)
+	b.report.add(cmd, render.Documents)
 	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results")
 	cmd.RunE = func(*cobra.Command, []string) error { return b.run() }

@@ -14,8 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // fleetVerb makes a verb that speaks to workers about a run that they have.
@@ -118,7 +119,7 @@ func (a *app) targetCommand() *cobra.Command {
 		}
 		at, err := f.SetTarget(ctx, run, target)
 		if err == nil {
-			fmt.Fprintf(a.stderr, "%s operations a second from %v of the run on\n", analysis.Grouped(target), at.Round(time.Millisecond))
+			fmt.Fprintf(a.stderr, "%s operations a second from %v of the run on\n", units.Grouped(target), at.Round(time.Millisecond))
 		}
 		return err
 	})
@@ -143,6 +144,6 @@ coordinator was lost. It need not be the machine that started the run. What is t
 		return report.write(a, dir)
 	})
 	cmd.Flags().StringVar(&out, "out", "results", "`folder` that has or gets the run's folder")
-	report.add(cmd.Flags())
+	report.add(cmd, render.Documents)
 	return cmd
 }

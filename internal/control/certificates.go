@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/kvbench/kvbench/internal/atomicfile"
 )
 
 // The files that [MakeCertificates] writes.
@@ -150,18 +152,7 @@ func issue(dir, certFile, keyFile string, template *x509.Certificate, ca *author
 
 // writePEM replaces a file at once, with the mode it is to have from its first byte.
 func writePEM(path, kind string, der []byte, mode fs.FileMode) error {
-	next := path + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("certificates: %w", err)
-	}
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return fmt.Errorf("certificates: %w", err)
-	}
-	if err := errors.Join(pem.Encode(f, &pem.Block{Type: kind, Bytes: der}), f.Close()); err != nil {
-		return fmt.Errorf("certificates: %w", err)
-	}
-	if err := os.Rename(next, path); err != nil {
+	if err := atomicfile.Write(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode); err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/kvbench/kvbench/internal/atomicfile"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/results"
 )
@@ -77,7 +78,10 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 		return fmt.Errorf("%w: the worker sends %s from byte %d on, and %d are here", errCopy, name, p.GetOffset(), have)
 	}
 	if name == results.WorkerFile {
-		return j.replace(path, p.GetData())
+		if err := atomicfile.Write(path, p.GetData(), 0o644); err != nil {
+			return fmt.Errorf("%w: %w", errCopy, err)
+		}
+		return nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
@@ -86,19 +90,6 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 	n, err := f.Write(p.GetData())
 	j.have[name] += int64(n) // which may be nothing, of an empty file
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%w: %w", errCopy, err)
-	}
-	return nil
-}
-
-// replace exchanges a small file for its newest version, at once.
-func (j *journal) replace(path string, data []byte) error {
-	next := filepath.Join(j.dir, "."+filepath.Base(path)+".new")
-	err := os.WriteFile(next, data, 0o666)
-	if err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
 		return fmt.Errorf("%w: %w", errCopy, err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+
+	"github.com/kvbench/kvbench/internal/atomicfile"
 )
 
 // FileName is where the manifest of a table lies in a results directory when it
@@ -43,9 +45,5 @@ func WriteFile(path string, m *Manifest) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	next := path + ".new"
-	if err := os.WriteFile(next, append(text, '\n'), 0o666); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
+	return atomicfile.Write(path, append(text, '\n'), 0o644)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+// Package units shows numbers with their units, as people read them.
+package units
 
 import (
 	"fmt"
@@ -39,8 +40,8 @@ func trimmed(v float64, decimals int) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', decimals, 64), ".0")
 }
 
-// count shows a count with its thousands apart.
-func count(n int64) string {
+// Count shows a count with its thousands apart.
+func Count(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	start := 0
 	if n < 0 {
@@ -53,10 +54,10 @@ func count(n int64) string {
 }
 
 // Grouped shows a whole number with its thousands apart.
-func Grouped(v float64) string { return count(int64(math.Round(v))) }
+func Grouped(v float64) string { return Count(int64(math.Round(v))) }
 
-// number shows a quantity: whole above 100, with a decimal or two below.
-func number(v float64) string {
+// Number shows a quantity: whole above 100, with a decimal or two below.
+func Number(v float64) string {
 	switch {
 	case v >= 99.95 || v == math.Trunc(v):
 		return Grouped(v)
@@ -66,11 +67,11 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// rate shows a number of something per second.
-func rate(v float64) string { return number(v) + "/s" }
+// Rate shows a number of something per second.
+func Rate(v float64) string { return Number(v) + "/s" }
 
-// percent shows a share, with as many decimals as it takes to be told from 0 and 100 %.
-func percent(share float64) string {
+// Percent shows a share, with as many decimals as it takes to be told from 0 and 100 %.
+func Percent(share float64) string {
 	p := share * 100
 	if p > 0 && p < 0.095 {
 		return strconv.FormatFloat(p, 'g', 1, 64) + " %"
@@ -78,14 +79,14 @@ func percent(share float64) string {
 	return trimmed(p, 1) + " %"
 }
 
-// seconds shows a length of time.
-func seconds(s float64) string { return trimmed(s, 1) + " s" }
+// Seconds shows a length of time.
+func Seconds(s float64) string { return trimmed(s, 1) + " s" }
 
-func plural(n int64, one, more string) string {
+func Plural(n int64, one, more string) string {
 	if n == 1 {
 		return one
 	}
 	return more
 }
 
-func megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }
+func Megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package render
 
 import (
 	"fmt"
@@ -8,15 +8,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // clients says how the workers were set up, since that decides what an operation
 // costs them: one sentence for all, or one for each way in which they differ.
-func (r *Report) clients() []string {
+func clients(r *analysis.Report) []string {
 	var all []string
 	for i := range r.Workers {
-		if text := r.client(&r.Workers[i]); text != "" && !slices.Contains(all, text) {
+		if text := client(r, &r.Workers[i]); text != "" && !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
@@ -24,11 +26,11 @@ func (r *Report) clients() []string {
 }
 
 // client says how one worker was set up; "" if it has left no journal.
-func (r *Report) client(w *WorkerRow) string {
+func client(r *analysis.Report, w *analysis.WorkerRow) string {
 	if w.Driver == "" {
 		return ""
 	}
-	parts := []string{fmt.Sprintf("driver %s, %d %s", w.Driver, w.Lanes, plural(int64(w.Lanes), "lane", "lanes"))}
+	parts := []string{fmt.Sprintf("driver %s, %d %s", w.Driver, w.Lanes, units.Plural(int64(w.Lanes), "lane", "lanes"))}
 	if n, instances := r.Spec["tikv.conncount"], r.Spec["tikv.clients"]; w.Driver == spec.RawKV && n != "" && instances != "" {
 		parts = append(parts, fmt.Sprintf("tikv.clients %s, tikv.conncount %s", instances, n))
 	}

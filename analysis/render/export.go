@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package render
 
 import (
 	"encoding/csv"
@@ -8,23 +8,25 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/kvbench/kvbench/analysis"
 )
 
-// JSON writes the document; docs/json.md describes it.
-func JSON(w io.Writer, d *Document) error {
+// writeJSON writes the document for scripts; docs/json.md describes it.
+func writeJSON(w io.Writer, d any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(d)
 }
 
-// CSV writes a line per run, kind and outcome, latencies in microseconds.
-func CSV(w io.Writer, d *Document) error {
+// writeCSV writes a line per run, kind and outcome, latencies in microseconds.
+func writeCSV(w io.Writer, d *analysis.Document) error {
 	header := []string{"run_id", "start", "phase", "window_s", "workers", "threads", "batch", "target_ops", "verdict",
 		"kind", "outcome", "operations", "ops_per_s", "batches", "rpcs"}
 	for _, prefix := range []string{"service_us_", "response_us_"} {
-		for _, m := range metrics {
-			header = append(header, prefix+m.name)
+		for _, m := range analysis.Metrics {
+			header = append(header, prefix+m.Name)
 		}
 	}
 	out := csv.NewWriter(w)
@@ -38,12 +40,12 @@ func CSV(w io.Writer, d *Document) error {
 			strconv.Itoa(r.Threads), strconv.Itoa(r.Plan.Batch), float(r.TargetOps), strconv.Itoa(r.Verdict.Code)}
 		for _, k := range r.Kinds {
 			line := append(run[:len(run):len(run)], k.Kind, k.Outcome, integer(k.Operations), float(k.OpsPerS), integer(k.Batches), integer(k.RPCs))
-			for _, l := range []*Latency{k.ServiceUS, k.ResponseUS} {
-				for _, m := range metrics {
+			for _, l := range []*analysis.Latency{k.ServiceUS, k.ResponseUS} {
+				for _, m := range analysis.Metrics {
 					if l == nil {
 						line = append(line, "")
 					} else {
-						line = append(line, float(m.of(l)))
+						line = append(line, float(m.Of(l)))
 					}
 				}
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package render
 
 import (
 	"cmp"
@@ -10,12 +10,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
-// Text writes reports for people, for terminals if colour is set.
-func Text(w io.Writer, d *Document, colour bool) error {
+// writeText writes reports for people, for terminals if colour is set.
+func writeText(w io.Writer, d *analysis.Document, colour bool) error {
 	t := &text{colour: colour}
 	for i, r := range d.Runs {
 		if i > 0 {
@@ -50,10 +52,10 @@ func (t *text) paint(colour, s string) string {
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
 }
 
-func (t *text) report(r *Report) {
-	t.line("%s", t.paint(bold, "run "+printable(r.RunID))+"  "+r.headline())
+func (t *text) report(r *analysis.Report) {
+	t.line("%s", t.paint(bold, "run "+printable(r.RunID))+"  "+headline(r))
 	for _, l := range r.WorkersLost {
-		text := fmt.Sprintf("WORKER LOST: %s at %s", l.Name, seconds(l.AtS))
+		text := fmt.Sprintf("WORKER LOST: %s at %s", l.Name, units.Seconds(l.AtS))
 		if l.Reason != "" {
 			text += ": " + printable(l.Reason)
 		}
@@ -85,103 +87,69 @@ func (t *text) report(r *Report) {
 }
 
 // headline says in a line what was run.
-func (r *Report) headline() string {
-	parts := []string{r.Phase, seconds(r.WindowS) + " measured"}
+func headline(r *analysis.Report) string {
+	parts := []string{r.Phase, units.Seconds(r.WindowS) + " measured"}
 	if r.WarmupS > 0 {
-		parts[1] += " after " + seconds(r.WarmupS) + " of warm-up"
+		parts[1] += " after " + units.Seconds(r.WarmupS) + " of warm-up"
 	}
-	parts = append(parts, fmt.Sprintf("%d %s × %d %s", r.WorkersExpected, plural(int64(r.WorkersExpected), "worker", "workers"),
-		r.Plan.Threads, plural(int64(r.Plan.Threads), "thread", "threads")))
+	parts = append(parts, fmt.Sprintf("%d %s × %d %s", r.WorkersExpected, units.Plural(int64(r.WorkersExpected), "worker", "workers"),
+		r.Plan.Threads, units.Plural(int64(r.Plan.Threads), "thread", "threads")))
 	if r.Plan.Batch > 1 {
 		parts = append(parts, fmt.Sprintf("batches of %d", r.Plan.Batch))
 	}
 	return strings.Join(parts, " · ")
 }
 
-func (t *text) rates(r *Report) {
-	line := fmt.Sprintf("%s operations, %s", count(r.Operations), t.paint(bold, rate(r.OpsPerS)))
+func (t *text) rates(r *analysis.Report) {
+	line := fmt.Sprintf("%s operations, %s", units.Count(r.Operations), t.paint(bold, units.Rate(r.OpsPerS)))
 	if r.Paced && r.TargetOps > 0 {
-		line += fmt.Sprintf(" of a target of %s (%s)", rate(r.TargetOps), percent(r.OpsPerS/r.TargetOps))
+		line += fmt.Sprintf(" of a target of %s (%s)", units.Rate(r.TargetOps), units.Percent(r.OpsPerS/r.TargetOps))
 	} else {
 		line += ", as fast as it went"
 	}
 	t.line("%s", line)
-	line = rate(r.RPCsPerS) + " RPCs"
+	line = units.Rate(r.RPCsPerS) + " RPCs"
 	if r.Plan.Batch > 1 {
-		line = rate(r.BatchesPS) + " batches · " + line
+		line = units.Rate(r.BatchesPS) + " batches · " + line
 	}
 	if r.ErrorsPerS > 0 {
-		line += " · " + t.paint(red, rate(r.ErrorsPerS)+" errors")
+		line += " · " + t.paint(red, units.Rate(r.ErrorsPerS)+" errors")
 	}
 	for _, c := range []struct {
 		n    int64
 		what string
 	}{{r.Skipped, "slots skipped"}, {r.CutOff, "operations cut off at the end"}, {r.Clamped, "latencies beyond 60 s"}} {
 		if c.n > 0 {
-			line += " · " + t.paint(yellow, count(c.n)+" "+c.what)
+			line += " · " + t.paint(yellow, units.Count(c.n)+" "+c.what)
 		}
 	}
 	if r.CPUPerOpUS > 0 {
-		line += fmt.Sprintf(" · client CPU %s per operation", Micros(r.CPUPerOpUS))
+		line += fmt.Sprintf(" · client CPU %s per operation", units.Micros(r.CPUPerOpUS))
 	}
 	t.line("%s", line)
-	for _, c := range r.clients() {
+	for _, c := range clients(r) {
 		t.line("client: %s", c)
 	}
 	t.traffic(r.Traffic)
 }
 
-// manyDetours is from which share of the commands on detours are a warning: they cost what client-go costs.
-const manyDetours = 0.01
-
-// traffic writes how commands shared messages, and which of them took detours.
-func (t *text) traffic(sent *Traffic) {
-	if sent == nil {
-		return
-	}
-	if sent.PerMessage != nil {
-		t.line("%s", sent.sharing())
-	}
-	if text := sent.detours(); text != "" {
-		colour := ""
-		if sent.detourShare() >= manyDetours {
-			colour = yellow
-		}
-		t.line("%s", t.paint(colour, text))
-	}
-	if !sent.uneven() {
-		return
-	}
-	t.line("")
-	table := [][]string{{"store", "commands", "messages", "mean", "p99", "max", "detours", "breaks"}}
-	for _, s := range sent.Stores {
-		m := s.PerMessage
-		if m == nil {
-			m = &PerMessage{}
-		}
-		table = append(table, []string{printable(s.Store), rate(s.CommandsPS), rate(s.MessagesPS),
-			number(m.Mean), count(m.P99), count(m.Max), count(s.detoured()), count(s.Breaks)})
-	}
-	t.table(table, 1, 0)
-}
-
-func (t *text) latencies(r *Report) {
+func (t *text) latencies(r *analysis.Report) {
 	table := [][]string{{"operation", "outcome", "operations", "per s", "time", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"}}
 	for _, k := range r.Kinds {
-		if k.Kind == total && len(r.Kinds) == 2 {
+		if k.Kind == analysis.AllKinds && len(r.Kinds) == 2 {
 			continue // of one row there is no total
 		}
-		first := []string{k.Kind, k.Outcome, count(k.Operations), number(k.OpsPerS)}
+		first := []string{k.Kind, k.Outcome, units.Count(k.Operations), units.Number(k.OpsPerS)}
 		for _, l := range []struct {
 			name string
-			*Latency
+			*analysis.Latency
 		}{{"service", k.ServiceUS}, {"response", k.ResponseUS}} {
 			if l.Latency == nil {
 				continue
 			}
 			row := append(first, l.name)
-			for _, m := range metrics {
-				row = append(row, Micros(m.of(l.Latency)))
+			for _, m := range analysis.Metrics {
+				row = append(row, units.Micros(m.Of(l.Latency)))
 			}
 			table = append(table, row)
 			first = []string{"", "", "", ""}
@@ -231,13 +199,13 @@ func (t *text) table(rows [][]string, left, text int, colours ...string) {
 
 // gap explains in one sentence why service and response time differ, or that
 // there is no response time.
-func gap(r *Report) string {
+func gap(r *analysis.Report) string {
 	if !r.Paced {
 		return "There is no response time, for without a target no operation is ever due; while the server stalls, few are sent, and service time shows little of it."
 	}
-	var service, response *Latency
+	var service, response *analysis.Latency
 	for _, k := range r.Kinds {
-		if k.Kind == total {
+		if k.Kind == analysis.AllKinds {
 			service, response = k.ServiceUS, k.ResponseUS
 		}
 	}
@@ -245,16 +213,16 @@ func gap(r *Report) string {
 		return "Service time counts from when an operation was sent, response time from when it was due."
 	}
 	// Speak of where it is widest, of the maximum only if it is the only place.
-	worst := widest(metrics[1:6], service, response)
-	if s, p := worst.of(service), worst.of(response); !apart(s, p) {
-		worst = metrics[len(metrics)-1]
+	worst := widest(analysis.Metrics[1:6], service, response)
+	if s, p := worst.Of(service), worst.Of(response); !apart(s, p) {
+		worst = analysis.Metrics[len(analysis.Metrics)-1]
 	}
-	s, p := worst.of(service), worst.of(response)
+	s, p := worst.Of(service), worst.Of(response)
 	if !apart(s, p) {
 		return "Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent: hardly any had to wait."
 	}
 	return fmt.Sprintf("Response time counts from when an operation was due, service time from when it was sent: at %s they are %s and %s, so operations had to wait for those before them; users would have felt the response time.",
-		metricName(worst.name), Micros(p), Micros(s))
+		worst.Title(), units.Micros(p), units.Micros(s))
 }
 
 // apart tells whether a response time says something else than a service time:
@@ -264,20 +232,20 @@ func apart(service, response float64) bool {
 }
 
 // widest returns the metric in which two latencies differ most.
-func widest(of []namedMetric, service, response *Latency) namedMetric {
-	return slices.MaxFunc(of, func(a, b namedMetric) int {
-		return cmp.Compare(a.of(response)-a.of(service), b.of(response)-b.of(service))
+func widest(of []analysis.Metric, service, response *analysis.Latency) analysis.Metric {
+	return slices.MaxFunc(of, func(a, b analysis.Metric) int {
+		return cmp.Compare(a.Of(response)-a.Of(service), b.Of(response)-b.Of(service))
 	})
 }
 
-func (t *text) errors(r *Report) {
+func (t *text) errors(r *analysis.Report) {
 	if len(r.Errors) == 0 {
 		return
 	}
 	t.line("")
 	t.line("%s", t.paint(bold, "errors"))
 	for _, e := range r.Errors {
-		t.line("  %s", t.paint(red, fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, count(e.Count), printable(e.FirstText))))
+		t.line("  %s", t.paint(red, fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, units.Count(e.Count), printable(e.FirstText))))
 	}
 }
 
@@ -304,7 +272,7 @@ func (t *text) verification(v *results.Verification) {
 }
 
 // workers writes a line for every worker if they differ in what matters.
-func (t *text) workers(r *Report) {
+func (t *text) workers(r *analysis.Report) {
 	if !differ(r) {
 		return
 	}
@@ -313,33 +281,33 @@ func (t *text) workers(r *Report) {
 	for _, w := range r.Workers {
 		p50, p99, lag := "", "", ""
 		if w.ServiceUS != nil {
-			p50, p99 = Micros(float64(w.ServiceUS.P50)), Micros(float64(w.ServiceUS.P99))
+			p50, p99 = units.Micros(float64(w.ServiceUS.P50)), units.Micros(float64(w.ServiceUS.P99))
 		}
 		if w.LagUS != nil {
-			lag = Micros(float64(w.LagUS.P99))
+			lag = units.Micros(float64(w.LagUS.P99))
 		}
-		table = append(table, []string{w.Name, string(w.State), count(w.Operations), number(w.OpsPerS), count(w.Errors),
-			p50, p99, lag, percent(w.CPUShare), percent(w.CPUShareMax), Micros(w.GCPauseS * 1e6), signed(w.StartSkewUS)})
+		table = append(table, []string{w.Name, string(w.State), units.Count(w.Operations), units.Number(w.OpsPerS), units.Count(w.Errors),
+			p50, p99, lag, units.Percent(w.CPUShare), units.Percent(w.CPUShareMax), units.Micros(w.GCPauseS * 1e6), signed(w.StartSkewUS)})
 	}
 	t.table(table, 2, 2)
 }
 
 func signed(us float64) string {
 	if us < 0 {
-		return "-" + Micros(-us)
+		return "-" + units.Micros(-us)
 	}
-	return "+" + Micros(us)
+	return "+" + units.Micros(us)
 }
 
 // differ tells whether the workers' parts are different enough to be shown.
-func differ(r *Report) bool {
+func differ(r *analysis.Report) bool {
 	if len(r.Workers) < 2 {
 		return false
 	}
 	if len(r.WorkersLost) > 0 {
 		return true
 	}
-	spread := func(of func(*WorkerRow) float64, ratio, least float64) bool {
+	spread := func(of func(*analysis.WorkerRow) float64, ratio, least float64) bool {
 		var values []float64
 		for i := range r.Workers {
 			values = append(values, of(&r.Workers[i]))
@@ -347,10 +315,10 @@ func differ(r *Report) bool {
 		low, high := slices.Min(values), slices.Max(values)
 		return high > ratio*low && high-low > least
 	}
-	return spread(func(w *WorkerRow) float64 { return w.OpsPerS }, 1.05, 1) ||
-		spread(func(w *WorkerRow) float64 { return float64(w.Errors) }, 1.5, 10) ||
-		spread(func(w *WorkerRow) float64 { return w.CPUShare }, 1.5, 0.2) ||
-		spread(func(w *WorkerRow) float64 {
+	return spread(func(w *analysis.WorkerRow) float64 { return w.OpsPerS }, 1.05, 1) ||
+		spread(func(w *analysis.WorkerRow) float64 { return float64(w.Errors) }, 1.5, 10) ||
+		spread(func(w *analysis.WorkerRow) float64 { return w.CPUShare }, 1.5, 0.2) ||
+		spread(func(w *analysis.WorkerRow) float64 {
 			if w.ServiceUS == nil {
 				return 0
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/kvbench/kvbench/internal/results"
 )
 
-// part is what was measured of the window's operations, by a worker or, merged,
+// totals are what was measured of the window's operations, by a worker or, merged,
 // by the fleet.
-type part struct {
+type totals struct {
 	rows      [measure.Rows]row
 	lag, lane *hdrhistogram.Histogram
 	lapses    measure.Lapses
@@ -60,74 +60,74 @@ func (c *counted) merge(o counted) {
 type errorKey struct{ kind, class string }
 
 // add counts an interval.
-func (p *part) add(iv *results.Interval, w *window) {
+func (t *totals) add(iv *results.Interval, w *window) {
 	share := 1.0
 	if !w.whole {
 		// Nothing of the window completes before it begins.
 		share = w.share(max(iv.Start, min(w.from, iv.End)), iv.End)
 	}
 	for i, n := range iv.Window.Rows {
-		row := &p.rows[i]
+		row := &t.rows[i]
 		row.Operations += n.Operations
 		row.Batches += n.Batches
 		row.RPCs += n.RPCs
 		row.rate.add(n, share)
 	}
-	p.lapses.Add(iv.Window.Lapses)
+	t.lapses.Add(iv.Window.Lapses)
 	for _, h := range iv.Histograms {
 		if h.Warmup {
 			continue
 		}
-		switch row := &p.rows[h.Row]; h.Quantity {
+		switch row := &t.rows[h.Row]; h.Quantity {
 		case results.Service:
 			mergePacked(&row.service, h.PackedHistogram)
 		case results.Response:
 			mergePacked(&row.response, h.PackedHistogram)
 		case results.Lag:
-			mergePacked(&p.lag, h.PackedHistogram)
+			mergePacked(&t.lag, h.PackedHistogram)
 		case results.Lane:
-			mergePacked(&p.lane, h.PackedHistogram)
+			mergePacked(&t.lane, h.PackedHistogram)
 		}
 	}
 	for _, e := range iv.Errors {
 		if !e.Warmup {
-			p.addTexts(errorKey{e.Kind, e.Class}, e.Texts)
+			t.addTexts(errorKey{e.Kind, e.Class}, e.Texts)
 		}
 	}
 	within := w.share(iv.Start, iv.End)
-	p.addHost(&iv.Second, within)
+	t.addHost(&iv.Second, within)
 	for i := range iv.Traffic {
-		p.addTraffic(&iv.Traffic[i], within)
+		t.addTraffic(&iv.Traffic[i], within)
 	}
 }
 
 // addHost counts the part of a second that lies in the window.
-func (p *part) addHost(s *results.Second, share float64) {
+func (t *totals) addHost(s *results.Second, share float64) {
 	if share == 0 {
 		return
 	}
 	took := (s.End - s.Start).Seconds()
-	p.due += s.Target * took * share
-	p.cpu += time.Duration(share * float64(s.Host.CPU))
-	p.capacity += time.Duration(share * took * float64(s.Host.Cores) * float64(time.Second))
-	p.cpuWait += time.Duration(share * float64(s.Host.CPUWait))
-	p.machine += took * share * s.Host.Machine
-	p.cores = max(p.cores, s.Host.Cores)
+	t.due += s.Target * took * share
+	t.cpu += time.Duration(share * float64(s.Host.CPU))
+	t.capacity += time.Duration(share * took * float64(s.Host.Cores) * float64(time.Second))
+	t.cpuWait += time.Duration(share * float64(s.Host.CPUWait))
+	t.machine += took * share * s.Host.Machine
+	t.cores = max(t.cores, s.Host.Cores)
 	if took >= 0.5 && s.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting
-		p.busiest = max(p.busiest, s.Host.CPU.Seconds()/(took*float64(s.Host.Cores)))
+		t.busiest = max(t.busiest, s.Host.CPU.Seconds()/(took*float64(s.Host.Cores)))
 	}
 	if s.Host.Procs == 1 && s.Host.Cores > 1 {
-		p.oneCore += share * took
+		t.oneCore += share * took
 	}
-	p.gcPause += time.Duration(share * float64(s.Host.GCPause))
-	p.schedP99 = max(p.schedP99, s.Host.SchedP99)
-	p.rss = max(p.rss, s.Host.RSSBytes)
+	t.gcPause += time.Duration(share * float64(s.Host.GCPause))
+	t.schedP99 = max(t.schedP99, s.Host.SchedP99)
+	t.rss = max(t.rss, s.Host.RSSBytes)
 }
 
-// merge adds what another part holds.
-func (p *part) merge(o *part) {
+// merge adds what others hold.
+func (t *totals) merge(o *totals) {
 	for i := range o.rows {
-		row, from := &p.rows[i], &o.rows[i]
+		row, from := &t.rows[i], &o.rows[i]
 		row.Operations += from.Operations
 		row.Batches += from.Batches
 		row.RPCs += from.RPCs
@@ -135,52 +135,52 @@ func (p *part) merge(o *part) {
 		mergeHDR(&row.service, from.service)
 		mergeHDR(&row.response, from.response)
 	}
-	mergeHDR(&p.lag, o.lag)
-	mergeHDR(&p.lane, o.lane)
-	p.lapses.Add(o.lapses)
+	mergeHDR(&t.lag, o.lag)
+	mergeHDR(&t.lane, o.lane)
+	t.lapses.Add(o.lapses)
 	for key, texts := range o.texts {
-		p.addTexts(key, texts)
+		t.addTexts(key, texts)
 	}
-	for store, t := range o.traffic {
-		p.trafficTo(store).merge(t)
+	for store, sent := range o.traffic {
+		t.trafficTo(store).merge(sent)
 	}
-	p.due += o.due
-	p.cpu += o.cpu
-	p.capacity += o.capacity
-	p.cpuWait += o.cpuWait
-	p.cores += o.cores
-	p.busiest = max(p.busiest, o.busiest)
-	p.oneCore += o.oneCore
-	p.gcPause += o.gcPause
-	p.schedP99 = max(p.schedP99, o.schedP99)
-	p.rss += o.rss
+	t.due += o.due
+	t.cpu += o.cpu
+	t.capacity += o.capacity
+	t.cpuWait += o.cpuWait
+	t.cores += o.cores
+	t.busiest = max(t.busiest, o.busiest)
+	t.oneCore += o.oneCore
+	t.gcPause += o.gcPause
+	t.schedP99 = max(t.schedP99, o.schedP99)
+	t.rss += o.rss
 }
 
 // addTexts keeps the first few distinct texts of a class of errors.
-func (p *part) addTexts(key errorKey, texts []string) {
-	if p.texts == nil {
-		p.texts = make(map[errorKey][]string)
+func (t *totals) addTexts(key errorKey, texts []string) {
+	if t.texts == nil {
+		t.texts = make(map[errorKey][]string)
 	}
 	for _, text := range texts {
-		if kept := p.texts[key]; len(kept) < measure.MaxTexts && !slices.Contains(kept, text) {
-			p.texts[key] = append(kept, text)
+		if kept := t.texts[key]; len(kept) < measure.MaxTexts && !slices.Contains(kept, text) {
+			t.texts[key] = append(kept, text)
 		}
 	}
 }
 
 // cpuShare returns which part of its cores' time the process used.
-func (p *part) cpuShare() float64 {
-	if p.capacity == 0 {
+func (t *totals) cpuShare() float64 {
+	if t.capacity == 0 {
 		return 0
 	}
-	return float64(p.cpu) / float64(p.capacity)
+	return float64(t.cpu) / float64(t.capacity)
 }
 
 // sum adds up the rows that match.
-func (p *part) sum(match func(measure.Row) bool) row {
+func (t *totals) sum(match func(measure.Row) bool) row {
 	var total row
-	for i := range p.rows {
-		if from := &p.rows[i]; match(measure.Row(i)) {
+	for i := range t.rows {
+		if from := &t.rows[i]; match(measure.Row(i)) {
 			total.Operations += from.Operations
 			total.Batches += from.Batches
 			total.RPCs += from.RPCs

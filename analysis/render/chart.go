@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package render
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"html/template"
 	"math"
 	"strings"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // chart draws lines as SVG. Colours are classes, so that the page's style sheet
@@ -158,16 +161,16 @@ func path(points [][2]float64, x, y func(float64) float64) string {
 }
 
 // timeAxis spans a series.
-func timeAxis(s []Point, width float64) axis {
+func timeAxis(s []analysis.Point, width float64) axis {
 	end := 1.0
 	if len(s) > 0 {
 		end = s[len(s)-1].S + width
 	}
-	return axis{name: "seconds of the run", high: end, show: func(v float64) string { return number(v) }}
+	return axis{name: "seconds of the run", high: end, show: func(v float64) string { return units.Number(v) }}
 }
 
 // over returns a value of every point as a line; where it is not measured, a gap.
-func over(s []Point, name, class string, of func(*Point) float64) line {
+func over(s []analysis.Point, name, class string, of func(*analysis.Point) float64) line {
 	l := line{name: name, class: class}
 	for i := range s {
 		l.points = append(l.points, [2]float64{s[i].S, of(&s[i])})
@@ -176,30 +179,30 @@ func over(s []Point, name, class string, of func(*Point) float64) line {
 }
 
 // charts returns the charts of a report.
-func charts(r *Report) []template.HTML {
+func charts(r *analysis.Report) []template.HTML {
 	var drawn []template.HTML
 	if len(r.Series) > 0 {
 		rates := chart{title: "operations per second", x: timeAxis(r.Series, seriesWidth(r.Series)),
-			y: axis{show: number}, areas: outside(r)}
+			y: axis{show: units.Number}, areas: outside(r)}
 		// What completes in the grace period says nothing of a rate: nothing is started there.
-		rate := func(of func(*Point) float64) func(*Point) float64 {
-			return func(p *Point) float64 {
+		rate := func(of func(*analysis.Point) float64) func(*analysis.Point) float64 {
+			return func(p *analysis.Point) float64 {
 				if p.Phase == "grace" {
 					return math.NaN()
 				}
 				return of(p)
 			}
 		}
-		rates.lines = append(rates.lines, over(r.Series, "answered", "a", rate(func(p *Point) float64 { return p.OpsPerS })))
+		rates.lines = append(rates.lines, over(r.Series, "answered", "a", rate(func(p *analysis.Point) float64 { return p.OpsPerS })))
 		if r.Paced {
-			rates.lines = append(rates.lines, over(r.Series, "target", "target", rate(func(p *Point) float64 { return p.Target })))
+			rates.lines = append(rates.lines, over(r.Series, "target", "target", rate(func(p *analysis.Point) float64 { return p.Target })))
 		}
 		if len(r.Errors) > 0 {
-			rates.lines = append(rates.lines, over(r.Series, "errors", "bad", rate(func(p *Point) float64 { return p.ErrorsPerS })))
+			rates.lines = append(rates.lines, over(r.Series, "errors", "bad", rate(func(p *analysis.Point) float64 { return p.ErrorsPerS })))
 		}
-		latency := chart{title: "latency, all operations", x: rates.x, y: axis{log: true, show: Micros}, areas: rates.areas}
-		positive := func(of func(*Point) int64) func(*Point) float64 {
-			return func(p *Point) float64 {
+		latency := chart{title: "latency, all operations", x: rates.x, y: axis{log: true, show: units.Micros}, areas: rates.areas}
+		positive := func(of func(*analysis.Point) int64) func(*analysis.Point) float64 {
+			return func(p *analysis.Point) float64 {
 				if v := of(p); v > 0 {
 					return float64(v)
 				}
@@ -207,15 +210,15 @@ func charts(r *Report) []template.HTML {
 			}
 		}
 		latency.lines = append(latency.lines,
-			over(r.Series, "service p50", "a", positive(func(p *Point) int64 { return p.ServiceP50 })),
-			over(r.Series, "service p99 (dashed)", "a dash", positive(func(p *Point) int64 { return p.ServiceP99 })))
+			over(r.Series, "service p50", "a", positive(func(p *analysis.Point) int64 { return p.ServiceP50 })),
+			over(r.Series, "service p99 (dashed)", "a dash", positive(func(p *analysis.Point) int64 { return p.ServiceP99 })))
 		if r.Paced {
 			latency.lines = append(latency.lines,
-				over(r.Series, "response p50", "b", positive(func(p *Point) int64 { return p.ResponseP50 })),
-				over(r.Series, "response p99 (dashed)", "b dash", positive(func(p *Point) int64 { return p.ResponseP99 })),
-				over(r.Series, "response max", "bad", positive(func(p *Point) int64 { return p.ResponseMax })))
+				over(r.Series, "response p50", "b", positive(func(p *analysis.Point) int64 { return p.ResponseP50 })),
+				over(r.Series, "response p99 (dashed)", "b dash", positive(func(p *analysis.Point) int64 { return p.ResponseP99 })),
+				over(r.Series, "response max", "bad", positive(func(p *analysis.Point) int64 { return p.ResponseMax })))
 		} else {
-			latency.lines = append(latency.lines, over(r.Series, "service max", "bad", positive(func(p *Point) int64 { return p.ServiceMax })))
+			latency.lines = append(latency.lines, over(r.Series, "service max", "bad", positive(func(p *analysis.Point) int64 { return p.ServiceMax })))
 		}
 		drawn = append(drawn, rates.SVG(), latency.SVG())
 	}
@@ -223,7 +226,7 @@ func charts(r *Report) []template.HTML {
 	var order []string
 	for _, c := range r.Curves {
 		if kinds[c.Kind] == nil {
-			kinds[c.Kind] = &chart{title: "latency by percentile, " + c.Kind, y: axis{log: true, show: Micros}, x: percentileAxis()}
+			kinds[c.Kind] = &chart{title: "latency by percentile, " + c.Kind, y: axis{log: true, show: units.Micros}, x: percentileAxis()}
 			order = append(order, c.Kind)
 		}
 		l := line{name: c.Time, class: map[string]string{"service": "a", "response": "b"}[c.Time]}
@@ -247,7 +250,7 @@ func percentileAxis() axis {
 		}}
 }
 
-func seriesWidth(s []Point) float64 {
+func seriesWidth(s []analysis.Point) float64 {
 	if len(s) > 1 {
 		return s[1].S - s[0].S
 	}
@@ -255,7 +258,7 @@ func seriesWidth(s []Point) float64 {
 }
 
 // outside returns the stretches of a run that are not its measured window.
-func outside(r *Report) []area {
+func outside(r *analysis.Report) []area {
 	var areas []area
 	width := seriesWidth(r.Series)
 	for _, p := range r.Series {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"strings"
+
+	"github.com/kvbench/kvbench/internal/measure"
+)
+
+// Latency describes a distribution in microseconds.
+type Latency = measure.Latency
+
+// Metric is one of the numbers of a [Latency].
+type Metric struct {
+	Name string // as in JSON: "p99_9"
+	Of   func(*Latency) float64
+}
+
+// Title is the metric's name for people, as in "p99.9".
+func (m Metric) Title() string { return metricTitle(m.Name) }
+
+func metricTitle(name string) string { return strings.ReplaceAll(name, "_", ".") }
+
+// Metrics are the numbers of a [Latency], in the order in which reports show them.
+var Metrics = []Metric{
+	{"mean", func(l *Latency) float64 { return l.Mean }},
+	{"p50", func(l *Latency) float64 { return float64(l.P50) }},
+	{"p90", func(l *Latency) float64 { return float64(l.P90) }},
+	{"p95", func(l *Latency) float64 { return float64(l.P95) }},
+	{"p99", func(l *Latency) float64 { return float64(l.P99) }},
+	{"p99_9", func(l *Latency) float64 { return float64(l.P999) }},
+	{"p99_99", func(l *Latency) float64 { return float64(l.P9999) }},
+	{"max", func(l *Latency) float64 { return float64(l.Max) }},
+}
+
+// metric returns a number of a latency by its name in JSON.
+func metric(l *Latency, name string) (float64, bool) {
+	for _, m := range Metrics {
+		if m.Name == name && l != nil {
+			return m.Of(l), true
+		}
+	}
+	return 0, false
+}

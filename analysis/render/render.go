@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package render shows documents and comparisons as text, JSON, CSV or HTML.
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kvbench/kvbench/analysis"
+)
+
+// Format is one of the forms in which reports are shown.
+type Format string
+
+// The formats.
+const (
+	Text Format = "text"
+	JSON Format = "json"
+	CSV  Format = "csv"
+	HTML Format = "html"
+)
+
+// The formats that a document has, and those of a comparison.
+var (
+	Documents   = []Format{Text, JSON, CSV, HTML}
+	Comparisons = []Format{Text, JSON}
+)
+
+// ParseFormat returns that of some formats which has this name.
+func ParseFormat(name string, of []Format) (Format, error) {
+	if f := Format(name); slices.Contains(of, f) {
+		return f, nil
+	}
+	return "", fmt.Errorf("format %q is none of %s", name, List(of))
+}
+
+// List names formats, as in "text, json".
+func List(of []Format) string {
+	names := make([]string, len(of))
+	for i, f := range of {
+		names[i] = string(f)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Document writes a document in a format; colour is for text alone.
+func Document(w io.Writer, d *analysis.Document, f Format, colour bool) error {
+	switch f {
+	case JSON:
+		return writeJSON(w, d)
+	case CSV:
+		return writeCSV(w, d)
+	case HTML:
+		return writeHTML(w, d)
+	}
+	return writeText(w, d, colour)
+}
+
+// Comparison writes a comparison in a format; colour is for text alone.
+func Comparison(w io.Writer, c *analysis.Comparison, f Format, colour bool) error {
+	if f == JSON {
+		return writeJSON(w, c)
+	}
+	return writeComparison(w, c, colour)
+}

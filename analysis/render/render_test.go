@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// A document shows as text, CSV and HTML what its JSON says, byte for byte, and its JSON says all of it.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join("..", "testdata", "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc analysis.Document
+	if err := json.Unmarshal(source, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Documents {
+		var got bytes.Buffer
+		if err := Document(&got, &doc, f, false); err != nil {
+			t.Fatal(err)
+		}
+		if f == JSON {
+			if !bytes.Equal(got.Bytes(), source) {
+				t.Errorf("JSON, read and written, differs: %s", firstDifference(got.String(), string(source)))
+			}
+			continue
+		}
+		path := filepath.Join("testdata", "report."+string(f))
+		if *update {
+			if err := os.WriteFile(path, got.Bytes(), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s differs; look at it and run the test with -update:\n%s", path, firstDifference(got.String(), string(want)))
+		}
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return "got:  " + g[i] + "\nwant: " + w[i]
+		}
+	}
+	return "one is longer"
+}
+
+// What is in a results directory may come from anywhere; a page must not run it.
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	const attack = "<script>alert(1)</script>\x1b[31m"
+	p := &analysis.Report{RunID: attack, Series: []analysis.Point{{OpsPerS: 1}},
+		Kinds:   []analysis.KindRow{{Kind: attack}},
+		Errors:  []analysis.ErrorRow{{Kind: attack, FirstText: attack}},
+		Curves:  []analysis.Curve{{Kind: attack, Time: attack, Points: [][2]float64{{0, 1}, {100, 1e9}}}},
+		Workers: []analysis.WorkerRow{{Name: attack}}, Spec: map[string]string{attack: attack}}
+	doc := &analysis.Document{Runs: []*analysis.Report{p}}
+	var page, text bytes.Buffer
+	if err := Document(&page, doc, HTML, false); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(page.String(), "<script") {
+		t.Error("the page has a script")
+	}
+	// Kinds and names of workers are checked when they are read.
+	p.Kinds, p.Workers, p.Errors[0].Kind = nil, nil, "READ"
+	p.Verification = &results.Verification{Problems: []results.Problem{{Key: attack, Text: attack}}, Notes: []string{attack}}
+	p.Verdict.Text, p.WorkersLost, p.Warnings = attack, []analysis.LostWorker{{Reason: attack}}, []string{attack}
+	if err := Document(&text, doc, Text, false); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "\x1b") {
+		t.Errorf("the text has control characters: %q", &text)
+	}
+}
+
+func TestJSONIsStable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := Document(&out, analysis.Summarize(), JSON, false); err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil || doc["version"] != 1.0 || doc["runs"] == nil {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// Why service and response time differ, or do not, is said in a sentence.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	near := &analysis.Latency{Mean: 700, P50: 600, P90: 1200, P95: 1500, P99: 2100, P999: 3000, P9999: 4000, Max: 5000}
+	far := &analysis.Latency{Mean: 9000, P50: 700, P90: 2000, P95: 3000, P99: 800_000, P999: 950_000, P9999: 990_000, Max: 1_000_000}
+	for _, c := range []struct {
+		paced    bool
+		response *analysis.Latency
+		want     string
+	}{
+		{true, far, "at p99.9 they are 950 ms and 3.00 ms, so operations had to wait"},
+		{true, near, "hardly any had to wait"},
+		{false, nil, "There is no response time"},
+	} {
+		r := &analysis.Report{Paced: c.paced, Kinds: []analysis.KindRow{{Kind: analysis.AllKinds, ServiceUS: near, ResponseUS: c.response}}}
+		if got := gap(r); !strings.Contains(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// A comparison says the same in both of its formats.
+func TestComparison(t *testing.T) {
+	t.Parallel()
+	noise := 0.01
+	c := &analysis.Comparison{A: "a", B: "b", Differences: []string{"workers: 1 → 2"}, Notes: []string{"a note"}, Deltas: []analysis.Delta{
+		{Kind: "READ", Metric: "service_us_p99_9", A: 1000, B: 1500, Change: 0.5, Noise: &noise, Judged: analysis.Worse}}}
+	var text, doc bytes.Buffer
+	if err := Comparison(&text, c, Text, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"differs  workers: 1 → 2", "service p99.9", "1.50 ms", "+50.0 %", "± 1.0 %", "worse", "note: a note"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &text)
+		}
+	}
+	if err := Comparison(&doc, c, JSON, false); err != nil {
+		t.Fatal(err)
+	}
+	var back analysis.Comparison
+	if err := json.Unmarshal(doc.Bytes(), &back); err != nil || len(back.Deltas) != 1 || *back.Deltas[0].Noise != noise {
+		t.Errorf("%v: %s", err, &doc)
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/units"
+)
+
+// manyDetours is from which share of the commands on detours are a warning: they cost what client-go costs.
+const manyDetours = 0.01
+
+// traffic writes how commands shared messages, and which of them took detours.
+func (t *text) traffic(sent *analysis.Traffic) {
+	if sent == nil {
+		return
+	}
+	if sent.PerMessage != nil {
+		t.line("%s", sharing(&sent.Sent))
+	}
+	if text := detours(&sent.Sent); text != "" {
+		colour := ""
+		if detourShare(&sent.Sent) >= manyDetours {
+			colour = yellow
+		}
+		t.line("%s", t.paint(colour, text))
+	}
+	if !uneven(sent) {
+		return
+	}
+	t.line("")
+	table := [][]string{{"store", "commands", "messages", "mean", "p99", "max", "detours", "breaks"}}
+	for _, s := range sent.Stores {
+		m := s.PerMessage
+		if m == nil {
+			m = &analysis.PerMessage{}
+		}
+		table = append(table, []string{printable(s.Store), units.Rate(s.CommandsPS), units.Rate(s.MessagesPS),
+			units.Number(m.Mean), units.Count(m.P99), units.Count(m.Max), units.Count(detoured(&s.Sent)), units.Count(s.Breaks)})
+	}
+	t.table(table, 1, 0)
+}
+
+// sharing says in a line how many commands shared a message.
+func sharing(s *analysis.Sent) string {
+	m := s.PerMessage
+	return fmt.Sprintf("%s commands in %s messages: %s in one on average (p50 %s, p99 %s, max %s)",
+		units.Rate(s.CommandsPS), units.Rate(s.MessagesPS), units.Number(m.Mean), units.Count(m.P50), units.Count(m.P99), units.Count(m.Max))
+}
+
+// detours says in a line what took another way than the driver's own; "" if nothing did.
+func detours(s *analysis.Sent) string {
+	if len(s.Detours) == 0 {
+		return ""
+	}
+	var causes []string
+	for _, d := range s.Detours {
+		causes = append(causes, units.Count(d.Count)+" "+printable(d.Cause))
+	}
+	return fmt.Sprintf("%s of the commands (%s) took a detour through client-go: %s", units.Count(detoured(s)), units.Percent(detourShare(s)), strings.Join(causes, ", "))
+}
+
+func detoured(s *analysis.Sent) (n int64) {
+	for _, d := range s.Detours {
+		n += d.Count
+	}
+	return n
+}
+
+func detourShare(s *analysis.Sent) (share float64) {
+	for _, d := range s.Detours {
+		share += d.Share
+	}
+	return min(1, share)
+}
+
+// uneven tells whether the stores differ enough to be shown one by one.
+func uneven(t *analysis.Traffic) bool {
+	low, high := math.Inf(1), 0.0
+	for i := range t.Stores {
+		low, high = min(low, t.Stores[i].CommandsPS), max(high, t.Stores[i].CommandsPS)
+	}
+	return len(t.Stores) > 1 && (high > 1.5*low || t.Breaks > 0)
+}
