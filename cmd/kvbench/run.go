@@ -16,6 +16,7 @@ import (
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/liveview"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 )
@@ -27,7 +28,8 @@ workload or a file, -p and flags win over it, and tikvbench's variables (NUM_THR
 TARGET_IOPS, BENCH_TYPE, …) stand between the two.
 
 Ctrl-C stops the load on every worker and reports what was measured; a second one
-gives up at once. Standard output carries the report alone.`
+gives up at once. On a terminal the run is shown while it goes on: q stops it, + and - change
+the target of a paced run by a tenth, ? says more. Standard output carries the report alone.`
 
 func (a *app) loadCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -167,17 +169,20 @@ func (b *bench) run() error {
 		Detach:   b.detach,
 		Abandon:  second.Done(),
 	}
-	view := newProgress(a.stderr, terminal(a.stderr))
+	steer := newSteering(a, fleet)
+	view := liveview.New(a.stdin, a.stderr, liveview.Control{Stop: steer.stop, Scale: steer.scale})
 	if !b.quiet {
-		job.Progress = view.show
+		job.Progress = func(s *coordinator.Snapshot) {
+			steer.see(s)
+			view.Show(s)
+		}
 	}
-	job.Warn = func(text string) {
-		view.end()
-		fmt.Fprintln(a.stderr, "kvbench: "+text)
-	}
+	job.Warn = func(text string) { view.Say("kvbench: " + text) }
+	steer.say = job.Warn
 	began := time.Now()
 	summaries, err := b.do(first, fleet, job)
-	view.end()
+	view.Close()
+	steer.close()
 	err = errors.Join(err, disconnect())
 	if len(summaries) == 0 {
 		return err

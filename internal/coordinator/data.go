@@ -93,6 +93,10 @@ func (r *running) checkData() error {
 	for _, p := range r.parts {
 		present, complete = min(present, p.present), complete && p.complete
 	}
+	r.operations = s.Operations
+	if s.Phase == spec.Load {
+		r.operations = s.InsertCount - present
+	}
 	if s.Manifest == spec.InResults {
 		var err error
 		if complete, err = r.checkFile(); err != nil {

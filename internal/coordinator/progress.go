@@ -32,6 +32,9 @@ type Snapshot struct {
 	Stage   Stage
 	Elapsed time.Duration // on the run's clock; negative before the start
 	Length  time.Duration // warm-up and window together; 0: the run ends by count
+	// Operations are those that the run ends after; 0: it ends by time. Of a load that goes on where it
+	// stood, those that were left.
+	Operations int64
 
 	Workers []WorkerView
 	Total   View // of the workers that are at work
@@ -106,6 +109,8 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 	}
 	if d := r.job.Spec.Duration; d > 0 {
 		s.Length = r.job.Spec.Warmup + d
+	} else {
+		s.Operations = r.operations
 	}
 	for _, p := range r.parts {
 		w := WorkerView{Name: p.name, Address: p.address, State: p.state, Reason: p.reason, ClockOffset: p.offset.ahead}

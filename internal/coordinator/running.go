@@ -25,8 +25,9 @@ type running struct {
 	job   Job
 
 	// Set by checkData.
-	warnings []string       // of the data
-	plan     *manifest.Plan // of a load that is remembered in the results directory
+	warnings   []string       // of the data
+	plan       *manifest.Plan // of a load that is remembered in the results directory
+	operations int64          // that the run has to do; 0: as many as it can in its time
 
 	// Set by open, before the start.
 	zero   time.Time // of the run's clock, on this machine's

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveview
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// fleet is a paced run of n workers in its 42nd second, of which the seventh is lost and the ninth has errors.
+func fleet(n int) *coordinator.Snapshot {
+	h := measure.NewHDR()
+	for us := range int64(5000) {
+		_ = h.RecordValue(us + 100)
+	}
+	s := &coordinator.Snapshot{
+		RunID: "20260102-150405-abcdef", Stage: coordinator.Measuring, Elapsed: 42 * time.Second, Length: 70 * time.Second,
+		Total: coordinator.View{Operations: 4_200_000, Rate: 99_000, RPCs: 99_000, Target: 100_000, Errors: 12, LagP99: 60 * time.Microsecond, Service: h, Response: h},
+	}
+	for i := range n {
+		w := coordinator.WorkerView{Name: fmt.Sprintf("kvbench-%d", i), State: results.Running}
+		w.Rate, w.Service, w.LagP99 = 6_600+float64(i), h, 60*time.Microsecond
+		switch i {
+		case 6:
+			w.State, w.Reason, w.Rate = results.Lost, "connection refused", 0
+		case 8:
+			w.Errors = 12
+		}
+		s.Workers = append(s.Workers, w)
+	}
+	return s
+}
+
+func TestFrameFits(t *testing.T) {
+	for _, size := range []struct{ width, height int }{{1, 1}, {20, 5}, {40, 14}, {80, 14}, {80, 24}, {120, 40}, {200, 60}} {
+		for _, workers := range []int{1, 2, 15, 300} {
+			for _, helping := range []bool{false, true} {
+				lines := frame(fleet(workers), size.width, size.height, true, helping)
+				if len(lines) > size.height {
+					t.Errorf("%d workers on %d×%d: %d lines", workers, size.width, size.height, len(lines))
+				}
+				for _, l := range lines {
+					if n := len([]rune(l)); n > size.width {
+						t.Errorf("%d workers on %d×%d: %d characters: %q", workers, size.width, size.height, n, l)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestFrameShowsWhatDiffers(t *testing.T) {
+	text := strings.Join(frame(fleet(15), 80, 14, true, false), "\n")
+	for _, want := range []string{
+		"measuring  42s  run 20260102-150405-abcdef", "] 28s left", "99,000 op/s of 100,000 (99 %)", "errors 12",
+		"kvbench-6  lost", "connection refused", "kvbench-8  running", "more", keys,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	all := strings.Join(frame(fleet(15), 100, 40, false, false), "\n")
+	if strings.Contains(all, "more") || strings.Contains(all, keys) || strings.Count(all, "kvbench-") != 15 {
+		t.Errorf("not all workers, or keys where there are none:\n%s", all)
+	}
+}
+
+func TestBarOfALoad(t *testing.T) {
+	s := fleet(1)
+	s.Length, s.Operations, s.Total.Operations, s.Total.Rate = 0, 1_000_000, 250_000, 10_000
+	if got := bar(s, 80); !strings.Contains(got, "1m15s left, 250,000 of 1,000,000") {
+		t.Errorf("bar of a load: %q", got)
+	}
+	s.Operations = 0
+	if got := bar(s, 80); got != "" {
+		t.Errorf("bar of a load of unknown size: %q", got)
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveview
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/units"
+)
+
+// lines is a view on what is no terminal: a line whenever something has changed.
+type lines struct {
+	out io.Writer
+
+	mu    sync.Mutex
+	queue chan string // nil: nothing is being written
+	ended chan struct{}
+	lost  int // lines that found no room
+	told  map[string]results.State
+	last  string
+}
+
+func newLines(out io.Writer) *lines {
+	return &lines{out: out, told: make(map[string]results.State)}
+}
+
+func (v *lines) Show(s *coordinator.Snapshot) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, w := range s.Workers {
+		if v.told[w.Name] != w.State && bad(w.State) {
+			v.write(fmt.Sprintf("worker %s is %s: %s", w.Name, w.State, w.Reason))
+		}
+		if bad(v.told[w.Name]) && !bad(w.State) {
+			v.write(fmt.Sprintf("worker %s is back", w.Name))
+		}
+		v.told[w.Name] = w.State
+	}
+	if l := headline(s); l != v.last {
+		v.last = l
+		v.write(l)
+	}
+}
+
+func (v *lines) Say(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.write(text)
+}
+
+// write queues a line. v.mu is held.
+func (v *lines) write(text string) {
+	if v.queue == nil {
+		v.queue, v.ended = make(chan string, 64), make(chan struct{})
+		go func(queue chan string, ended chan struct{}) {
+			defer close(ended)
+			for l := range queue {
+				if _, err := io.WriteString(v.out, l+"\n"); err != nil {
+					continue // nobody reads: the load goes on
+				}
+			}
+		}(v.queue, v.ended)
+	}
+	if v.lost > 0 {
+		text = fmt.Sprintf("(%d lines were not shown)\n%s", v.lost, text)
+	}
+	select {
+	case v.queue <- text:
+		v.lost = 0
+	default:
+		v.lost++
+	}
+}
+
+func (v *lines) Close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.queue == nil {
+		return
+	}
+	close(v.queue)
+	select {
+	case <-v.ended:
+	case <-time.After(patience): // a write to a pipe that nobody reads cannot be called off
+	}
+	v.queue = nil
+}
+
+// headline is a run in one line.
+func headline(s *coordinator.Snapshot) string {
+	t := &s.Total
+	var b strings.Builder
+	fmt.Fprintf(&b, "%6.0fs %-9s", max(0, s.Elapsed.Seconds()), s.Stage)
+	if s.Stage == coordinator.Preparing || s.Stage == coordinator.Starting {
+		fmt.Fprintf(&b, " %d workers, run %s", len(s.Workers), s.RunID)
+		return b.String()
+	}
+	fmt.Fprintf(&b, " %s op/s", units.Grouped(t.Rate))
+	if t.Target > 0 {
+		fmt.Fprintf(&b, " of %s", units.Grouped(t.Target))
+	}
+	if t.Service != nil {
+		fmt.Fprintf(&b, "  service p50 %s p99 %s", quantile(t.Service, 50), quantile(t.Service, 99))
+	}
+	if t.Response != nil {
+		fmt.Fprintf(&b, "  response p99 %s", quantile(t.Response, 99))
+	}
+	fmt.Fprintf(&b, "  done %s", units.Grouped(float64(t.Operations)))
+	if c := shortfalls(t); len(c) > 0 {
+		b.WriteString("  " + strings.Join(c, "  "))
+	}
+	atWork := 0
+	for _, w := range s.Workers {
+		if !bad(w.State) {
+			atWork++
+		}
+	}
+	if len(s.Workers) > 1 || atWork < len(s.Workers) {
+		fmt.Fprintf(&b, "  %d/%d workers", atWork, len(s.Workers))
+	}
+	return b.String()
+}
+
+// shortfalls are the counts of what did not go as planned, where there are any.
+func shortfalls(t *coordinator.View) []string {
+	var all []string
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{{"not found", t.NotFound}, {"WRONG", t.Wrong}, {"errors", t.Errors}, {"skipped", t.Skipped}} {
+		if c.n > 0 {
+			all = append(all, c.name+" "+units.Grouped(float64(c.n)))
+		}
+	}
+	return all
+}
