@@ -40,6 +40,9 @@ func (d *Driver) Info() tikv.Info { return d.cluster.Info() }
 // ConnectionsPerStore implements [store.Connected].
 func (d *Driver) ConnectionsPerStore() int { return d.perStore }
 
+// Traffic implements [store.TrafficCounter].
+func (d *Driver) Traffic() []store.Traffic { return d.cluster.Traffic() }
+
 // Open implements [store.Driver]. The virtual threads of all lanes are dealt to
 // the client instances in turn.
 func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {

@@ -4,9 +4,12 @@ package rawkv_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/store/rawkv"
@@ -26,8 +29,7 @@ func open(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driv
 
 func TestDriver(t *testing.T) { storetest.Run(t, open) }
 
-// The driver makes client-go's own number of connections, unless told otherwise, and does not
-// claim to know how client-go fills its messages.
+// The driver makes client-go's own number of connections, unless told otherwise.
 func TestConnections(t *testing.T) {
 	pg, err := playground.Start(t.Context(), playground.Options{})
 	if err != nil {
@@ -46,11 +48,71 @@ func TestConnections(t *testing.T) {
 		if got := d.(store.Connected).ConnectionsPerStore(); got != test.want {
 			t.Errorf("%d connections to each store, want %d", got, test.want)
 		}
-		if _, counts := d.(store.TrafficCounter); counts {
-			t.Error("the driver counts messages, which client-go does not tell")
-		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// What client-go sends is counted, by store, as the stores themselves count it, whether commands
+// share messages or not.
+func TestTraffic(t *testing.T) {
+	for _, maxBatch := range []int{0, -1} {
+		t.Run(fmt.Sprint("batch size ", maxBatch), func(t *testing.T) { testTraffic(t, maxBatch) })
+	}
+}
+
+func testTraffic(t *testing.T, maxBatch int) {
+	pg, err := playground.Start(t.Context(), playground.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pg.Close()
+	d, err := rawkv.Open(t.Context(), tikv.Config{PD: []string{pg.PDAddr()}, MaxBatchSize: maxBatch}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	clk := clock.Since(time.Now())
+	s, err := d.Open(0, 100, clk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	before := pg.State() // the preflight asks, too
+	var calls []*store.Call
+	for i := range 100 {
+		calls = append(calls, &store.Call{Verb: store.Get, Keys: [][]byte{fmt.Appendf(nil, "usertable:user%d", i*97)}})
+	}
+	calls = append(calls, &store.Call{Verb: store.CompareAndSwap, Keys: calls[0].Keys, Values: calls[0].Keys, MustNotExist: true})
+	if err := store.DoAll(s, calls, clk, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	traffic, after := d.Traffic(), pg.State()
+	if len(traffic) != 3 {
+		t.Fatalf("traffic to %d stores: %+v", len(traffic), traffic)
+	}
+	var commands int64
+	for i, st := range after.Stores {
+		sent := traffic[slices.IndexFunc(traffic, func(t store.Traffic) bool { return t.Store == st.Addr })]
+		commands += sent.Commands
+		unary := sum(st.Unary) - sum(before.Stores[i].Unary)
+		messages := int64(st.Messages-before.Stores[i].Messages) + unary
+		if got := sum(st.Commands) - sum(before.Stores[i].Commands) + unary; sent.Commands != got || sent.Messages != messages {
+			t.Errorf("%d commands in %d messages, store %d received %d in %d", sent.Commands, sent.Messages, st.ID, got, messages)
+		}
+		if maxBatch < 0 && sent.Messages != sent.Commands {
+			t.Errorf("%d commands share %d messages", sent.Commands, sent.Messages)
+		}
+	}
+	if commands != 101 {
+		t.Errorf("%d commands for 101 calls", commands)
+	}
+}
+
+func sum(counts map[string]uint64) (n int64) {
+	for _, c := range counts {
+		n += int64(c)
+	}
+	return n
 }

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/kvbench/kvbench/internal/store"
 )
 
 // Cluster is an open connection to a cluster. Its methods may be called from any goroutine.
@@ -26,6 +28,7 @@ type Cluster struct {
 	creds   credentials.TransportCredentials
 	cf      string
 	clients []*Client
+	sent    messages
 }
 
 // Client is one instance of client-go's raw client.
@@ -58,7 +61,7 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	cl := &Cluster{info: *info, creds: creds, cf: c.ColumnFamily}
 	for range max(1, c.Clients) {
-		client, err := newClient(ctx, &c)
+		client, err := newClient(ctx, &c, cl.sent.dialOptions())
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("client-go: %w", err), cl.Close())
 		}
@@ -67,7 +70,7 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	return cl, nil
 }
 
-func newClient(ctx context.Context, c *Config) (*Client, error) {
+func newClient(ctx context.Context, c *Config, dial []grpc.DialOption) (*Client, error) {
 	version, err := c.version()
 	if err != nil {
 		return nil, err
@@ -76,6 +79,7 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 		rawkv.WithAPIVersion(version),
 		rawkv.WithKeyspace(c.Keyspace),
 		rawkv.WithSecurity(c.security()),
+		rawkv.WithGRPCDialOptions(dial...),
 		// The preflight has just succeeded, so that one more attempt is enough;
 		// by default there would be a hundred, deaf to ctx.
 		// And gRPC would try a PD that is away ever more seldom, down to every two minutes.
@@ -87,10 +91,8 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	codec := codecOf(raw).GetCodec()
-	rpc := tikv.NewRPCClient(tikv.WithSecurity(c.security()), tikv.WithCodec(codec)) // as rawkv makes its own
-	if err := replaceRPC(raw, tracedClient{rpc}); err != nil {
-		return nil, err
+	if err := trace(raw); err != nil {
+		return nil, errors.Join(err, raw.Close(), closeLate(codecOf(raw).Client))
 	}
 	raw.SetColumnFamily(c.ColumnFamily)
 	atomic := *raw
@@ -98,22 +100,12 @@ func newClient(ctx context.Context, c *Config) (*Client, error) {
 	return &Client{
 		Client: raw, Atomic: &atomic,
 		Regions: rawkv.ClientProbe{Client: raw}.GetRegionCache(),
-		Codec:   codec,
+		Codec:   codecOf(raw).GetCodec(),
 	}, nil
 }
 
 // codecOf returns what client-go puts around the PD client of a raw client.
 func codecOf(raw *rawkv.Client) *tikv.CodecPDClient { return raw.GetPDClient().(*tikv.CodecPDClient) }
-
-// replaceRPC gives raw another RPC client, and closes the one that it was made with.
-func replaceRPC(raw *rawkv.Client, with tikv.Client) error {
-	old := *raw // to close the RPC client alone, close a client that has nothing else
-	probe := rawkv.ClientProbe{Client: &old}
-	probe.SetPDClient(nil)
-	probe.SetRegionCache(nil)
-	rawkv.ClientProbe{Client: raw}.SetRPCClient(with)
-	return old.Close()
-}
 
 // Info returns what the cluster said about itself when it was connected to.
 func (c *Cluster) Info() Info { return c.info }
@@ -123,6 +115,9 @@ func (c *Cluster) Credentials() credentials.TransportCredentials { return c.cred
 
 // ColumnFamily is the one that was configured.
 func (c *Cluster) ColumnFamily() string { return c.cf }
+
+// Traffic returns what client-go has sent to each store since the cluster was connected to.
+func (c *Cluster) Traffic() []store.Traffic { return c.sent.traffic() }
 
 // Client returns the i-th instance, counted round.
 func (c *Cluster) Client(i int) *Client { return c.clients[i%len(c.clients)] }

@@ -4,11 +4,14 @@ package tikv
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
+	"github.com/tikv/client-go/v2/rawkv"
 	client "github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/tikvrpc"
 )
@@ -51,6 +54,18 @@ func (t *Trace) fail(text string) { t.text.CompareAndSwap(nil, &text) }
 
 // tracedClient tells each call's Trace about the requests that are sent for it.
 type tracedClient struct{ client.Client }
+
+// trace puts a tracedClient around raw's RPC client, which client-go lets be set but not
+// read. It can be made anew, but without the options that raw's connections are made with.
+func trace(raw *rawkv.Client) error {
+	field := reflect.ValueOf(raw).Elem().FieldByName("rpcClient")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[client.Client]() {
+		return errors.New("this version of client-go keeps a raw client's RPC client elsewhere")
+	}
+	rpc := (*client.Client)(field.Addr().UnsafePointer())
+	*rpc = tracedClient{*rpc}
+	return nil
+}
 
 // SendRequest implements [client.Client]. client-go asserts an answer's type
 // unchecked, in goroutines of its own, so an answer of the wrong type would
