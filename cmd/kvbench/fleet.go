@@ -45,7 +45,8 @@ func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
 	return l
 }
 
-// connect finds the workers and says hello to them. release ends what it started.
+// connect finds the workers, or the first so many if a number is expected, and says
+// hello to them. release ends what it started.
 func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger) (fleet *coordinator.Fleet, release func() error, err error) {
 	release = func() error { return nil }
 	options := coordinator.Options{Security: l.security, Log: log}
@@ -54,15 +55,12 @@ func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger
 	case l.kube && l.workers != "":
 		return nil, nil, usage(errors.New("--kube and --workers exclude each other"))
 	case l.kube:
-		l.pods.Count, l.pods.Wait = expected, time.Minute
-		pods, err := kube.Find(ctx, l.pods)
+		pods, err := l.findPods(ctx, expected, log)
+		if err == nil {
+			options.Security, err = credentials(ctx, l.security, pods)
+		}
 		if err != nil {
 			return nil, nil, exitcode.With(exitcode.Unreachable, err)
-		}
-		if options.Security.TokenFile == "" {
-			if options.Security.Token, err = pods.Token(ctx); err != nil {
-				return nil, nil, exitcode.With(exitcode.Unreachable, err)
-			}
 		}
 		for _, p := range pods.Workers {
 			targets = append(targets, coordinator.Target{Address: p.Name, Host: p.Host, Dial: p.DialAddress})
@@ -87,6 +85,9 @@ func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger
 	default:
 		return nil, nil, usage(errors.New("which workers? give --workers, or --kube"))
 	}
+	if expected > 0 && len(targets) > expected {
+		targets = targets[:expected]
+	}
 	fleet, err = coordinator.Connect(ctx, targets, options)
 	if err != nil {
 		return nil, nil, errors.Join(err, release())
@@ -96,4 +97,22 @@ func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger
 		fleet.Close()
 		return stop()
 	}, nil
+}
+
+// findPods finds so many worker pods, or all if that is 0, and says what it waits for.
+func (l *fleetFlags) findPods(ctx context.Context, expected int, log *slog.Logger) (*kube.Fleet, error) {
+	l.pods.Count, l.pods.Wait = expected, time.Minute
+	l.pods.Waiting = func(why error) { log.Warn("waiting up to a minute", "for", why) }
+	return kube.Find(ctx, l.pods)
+}
+
+// credentials are those that the flags give, and otherwise those that the pods name.
+func credentials(ctx context.Context, s control.Security, pods *kube.Fleet) (_ control.Security, err error) {
+	if s.TokenFile != "" || s.CertFile != "" || s.CAFile != "" {
+		return s, nil
+	}
+	if s.Token, err = pods.Token(ctx); err == nil {
+		s.Cert, s.Key, s.CA, err = pods.Certificate(ctx)
+	}
+	return s, err
 }

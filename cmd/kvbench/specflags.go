@@ -30,7 +30,7 @@ var propertyFlags = []struct{ flag, property, doc string }{
 	{"duration", "maxexecutiontime", "how long to measure, as in 60s or 20m (RUNTIME)"},
 	{"warmup", "warmuptime", "how long to run the same load before measuring"},
 	{"operations", "operationcount", "end after so many operations"},
-	{"clients", "clients", "workers expected; it is an error if there are others (NUM_CLIENTS)"},
+	{"clients", "clients", "workers to use: the first so many; with fewer nothing starts; 0: all (NUM_CLIENTS)"},
 	{"seed", "seed", "seed of everything random"},
 	{"arrival", "arrival", "how a paced load is spaced: uniform or poisson"},
 }

@@ -15,8 +15,10 @@ package control
 
 import "time"
 
-// Protocol is the version of the conversation. Coordinator and worker must
-// speak the same; it changes when either would misunderstand the other.
+// Protocol is the version of the conversation, and of what is measured. Coordinator
+// and worker must speak the same, whatever their versions are called: it changes
+// when either would misunderstand the other, and when a worker's numbers come to
+// mean something else.
 const Protocol = 1
 
 // The bounds of the conversation.

@@ -188,6 +188,7 @@ func TestWhoMaySpeak(t *testing.T) {
 		{name: "wrong token", server: withToken(Security{}, goodToken), client: withToken(Security{}, otherToken), want: codes.Unauthenticated, logged: "wrong token"},
 		{name: "missing token", server: withToken(Security{}, goodToken), want: codes.Unauthenticated, logged: "no token"},
 		{name: "mutual TLS", server: server, client: client},
+		{name: "mutual TLS without files", server: server, client: Security{Cert: content(t, client.CertFile), Key: content(t, client.KeyFile), CA: content(t, client.CAFile)}},
 		{name: "mutual TLS by another name", server: server, client: renamed},
 		{name: "mutual TLS by a wrong name", server: server, client: otherName(client, "elsewhere"), want: codes.Unavailable, logged: "no TLS session"},
 		{name: "mutual TLS and token", server: withToken(server, goodToken), client: withToken(client, goodToken)},
@@ -606,4 +607,13 @@ func FuzzToken(f *testing.F) {
 			t.Errorf("%q passes as %q", text, token)
 		}
 	})
+}
+
+func content(t *testing.T, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

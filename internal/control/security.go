@@ -27,6 +27,10 @@ type Security struct {
 	KeyFile   string // its key, PEM
 	CAFile    string // the authorities that the other side's certificate must come from, PEM
 
+	// Cert, Key and CA are the same as the files, in PEM, for a coordinator that has
+	// them from elsewhere. All or none; not beside the files.
+	Cert, Key, CA []byte
+
 	// ServerName is the name that the worker's certificate must carry when it is
 	// not the one dialled. Coordinator only.
 	ServerName string
@@ -36,6 +40,9 @@ type Security struct {
 
 // authenticates reports whether a worker with this security knows its callers.
 func (s Security) authenticates() bool { return s.TokenFile != "" || s.Token != "" || s.CAFile != "" }
+
+// tls reports whether TLS is asked for.
+func (s Security) tls() bool { return s.CertFile != "" || s.CAFile != "" || s.Cert != nil }
 
 func (s Security) check(worker bool) error {
 	switch {
@@ -51,10 +58,20 @@ func (s Security) check(worker bool) error {
 
 // tlsConfig reads the files. It returns nil when TLS is not asked for.
 func (s Security) tlsConfig(worker bool) (*tls.Config, error) {
-	if s.CertFile == "" && s.CAFile == "" {
+	if !s.tls() {
 		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ServerName: s.ServerName}
+	if s.Cert != nil {
+		pair, err := tls.X509KeyPair(s.Cert, s.Key)
+		if err != nil {
+			return nil, fmt.Errorf("control: certificate: %w", err)
+		}
+		c.Certificates, c.RootCAs = []tls.Certificate{pair}, x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(s.CA) {
+			return nil, errors.New("control: the CA is no PEM certificate")
+		}
+	}
 	if s.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
 		if err != nil {
@@ -82,7 +99,7 @@ func (s Security) tlsConfig(worker bool) (*tls.Config, error) {
 
 // tlsFiles returns the TLS configuration kept up to date with its files, or nil.
 func (s Security) tlsFiles(worker bool, log *slog.Logger) (*reloaded[*tls.Config], error) {
-	if s.CertFile == "" && s.CAFile == "" {
+	if !s.tls() {
 		return nil, nil
 	}
 	return newReloaded(log, func() (*tls.Config, error) { return s.tlsConfig(worker) }, s.CertFile, s.KeyFile, s.CAFile)

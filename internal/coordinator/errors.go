@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -27,15 +28,40 @@ func failure(err error) error {
 	case codes.Unimplemented:
 		text = "this is no kvbench worker, or one of another version: " + text
 	case codes.Unavailable:
-		// gRPC's prefix says nothing to a user; what follows does.
-		if _, cause, ok := strings.Cut(text, `desc = "`); ok {
-			text = strings.TrimSuffix(cause, `"`)
-		}
+		text = cause(text)
 		if strings.Contains(text, "reading server preface") {
 			text += "; does this worker ask for TLS (--tls-ca, --tls-cert, --tls-key), or is this another service's port?"
 		}
 	}
 	return exitcode.With(code, errors.New(text))
+}
+
+// cause is what gRPC has packed into its own words and quotes, which say nothing to a
+// user: the text of the innermost "desc".
+func cause(text string) string {
+	for {
+		_, quoted, ok := strings.Cut(text, "desc = ")
+		if !ok {
+			return strings.TrimPrefix(strings.TrimPrefix(text, "transport: "), "Error while dialing: ")
+		}
+		text = quoted
+		if prefix, err := strconv.QuotedPrefix(quoted); err == nil {
+			text, _ = strconv.Unquote(prefix) // it is a quoted string
+		}
+	}
+}
+
+// some names some of the workers, briefly.
+func some(who []string, workers int) string {
+	slices.Sort(who)
+	switch {
+	case len(who) == workers && workers > 1:
+		return fmt.Sprintf("all %d workers", workers)
+	case len(who) > 3:
+		return fmt.Sprintf("%s and %d more of %d workers", who[0], len(who)-1, workers)
+	default:
+		return strings.Join(who, ", ")
+	}
 }
 
 // failures joins what went wrong with several workers. Those that say the same
@@ -57,15 +83,7 @@ func failures(all map[string]error, workers int) error {
 	}
 	var lines []string
 	for text, who := range names {
-		slices.Sort(who)
-		switch {
-		case len(who) == workers && workers > 1:
-			lines = append(lines, fmt.Sprintf("all %d workers: %s", workers, text))
-		case len(who) > 3:
-			lines = append(lines, fmt.Sprintf("%s and %d more of %d workers: %s", who[0], len(who)-1, workers, text))
-		default:
-			lines = append(lines, fmt.Sprintf("%s: %s", strings.Join(who, ", "), text))
-		}
+		lines = append(lines, some(who, workers)+": "+text)
 	}
 	slices.Sort(lines)
 	return exitcode.With(code, errors.New(strings.Join(lines, "\n")))

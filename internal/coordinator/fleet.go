@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -187,24 +188,24 @@ func (f *Fleet) identify() error {
 	return nil
 }
 
-// noVersion is what builds call themselves that were not told their version.
-const noVersion = "dev"
-
-// sameVersion refuses workers that are another kvbench than ours: what they measure
-// might mean something else. Where that cannot be told there is a warning.
-func (f *Fleet) sameVersion(ours string) (warnings []string, err error) {
-	errs := make(map[string]error)
+// otherBuilds says which workers are another build than ours. They speak the same
+// protocol, so it refuses nothing: whoever builds the image from a changed checkout
+// has "-dirty" in one version and not in the other.
+func (f *Fleet) otherBuilds(ours string) (warnings []string) {
+	if ours == "" {
+		return nil
+	}
+	builds := make(map[string][]string) // names by version
 	for _, m := range f.members {
-		theirs := m.hello.GetVersion()
-		switch {
-		case theirs == ours || ours == "":
-		case theirs != noVersion && ours != noVersion:
-			errs[m.name] = fmt.Errorf("it is kvbench %s, this is %s: use the same everywhere", theirs, ours)
-		case warnings == nil:
-			warnings = []string{fmt.Sprintf("%s is kvbench %s, this is %s: whether they are the same cannot be told", m.name, theirs, ours)}
+		if theirs := m.hello.GetVersion(); theirs != ours {
+			builds[theirs] = append(builds[theirs], m.name)
 		}
 	}
-	return warnings, failures(errs, len(f.members))
+	for _, theirs := range slices.Sorted(maps.Keys(builds)) {
+		warnings = append(warnings, fmt.Sprintf("%s: kvbench %s, this is %s; both speak version %d of the protocol",
+			some(builds[theirs], len(f.members)), theirs, ours, control.Protocol))
+	}
+	return warnings
 }
 
 // Size is the number of workers.

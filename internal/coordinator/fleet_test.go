@@ -237,8 +237,8 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// TestSameVersion: a run is not begun by workers that are another kvbench.
-func TestSameVersion(t *testing.T) {
+// TestOtherBuilds: builds of one protocol work together, and which are not ours is said.
+func TestOtherBuilds(t *testing.T) {
 	t.Parallel()
 	db := &memory.DB{}
 	var ps []*process
@@ -248,33 +248,41 @@ func TestSameVersion(t *testing.T) {
 	ps[1].cfg.Version = "v7"
 	ps[1].restart()
 	f := fleetOf(t, control.Security{}, ps...)
-	run := func(f *Fleet, ours string) (warnings []string, err error) {
-		_, err = f.Run(t.Context(), Job{
-			Spec: properties(t, map[string]string{"target": "0", "maxexecutiontime": "0", "operationcount": "30"}),
-			Out:  t.TempDir(), Versions: map[string]string{"kvbench": ours},
-			Warn: func(w string) { warnings = append(warnings, w) },
-		})
-		return warnings, err
+	for ours, want := range map[string]string{
+		"v7-dirty": "w0, w2: kvbench test, this is v7-dirty; both speak version 1 of the protocol\nw1: kvbench v7, this is v7-dirty; both speak version 1 of the protocol",
+		"test":     "w1: kvbench v7, this is test; both speak version 1 of the protocol",
+		"":         "",
+	} {
+		if got := strings.Join(f.otherBuilds(ours), "\n"); got != want {
+			t.Errorf("this is %q: got\n%s\nwant\n%s", ours, got, want)
+		}
 	}
-	if _, err := run(f, "test"); exitcode.Of(err) != exitcode.Unreachable || err.Error() != "w1: it is kvbench v7, this is test: use the same everywhere" {
-		t.Errorf("one of another version: %v, code %d", err, exitcode.Of(err))
+	var warned []string
+	_, err := f.Run(t.Context(), Job{
+		Spec: properties(t, map[string]string{"target": "0", "maxexecutiontime": "0", "operationcount": "30"}),
+		Out:  t.TempDir(), Versions: map[string]string{"kvbench": "test-dirty"},
+		Warn: func(w string) { warned = append(warned, w) },
+	})
+	if err != nil || !slices.ContainsFunc(warned, func(w string) bool { return strings.Contains(w, "w1: kvbench v7, this is test-dirty") }) {
+		t.Errorf("%v, warnings %q", err, warned)
 	}
-	if _, err := run(f, "v8"); exitcode.Of(err) != exitcode.Unreachable || !strings.Contains(err.Error(), "w0, w2: it is kvbench test, this is v8") {
-		t.Errorf("all of other versions: %v, code %d", err, exitcode.Of(err))
+	if n := db.Gets.Load(); n < 30 {
+		t.Errorf("%d operations, want 30", n)
 	}
-	if db.Gets.Load() > 0 {
-		t.Error("there was load")
-	}
-	told := func(warnings []string) bool {
-		return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "cannot be told") })
-	}
-	if warnings, err := run(f, "dev"); err != nil || !told(warnings) {
-		t.Errorf("a coordinator without a version: %v, %v", warnings, err)
-	}
-	ps[1].cfg.Version = "test"
-	ps[1].restart()
-	if warnings, err := run(fleetOf(t, control.Security{}, ps...), "test"); err != nil || told(warnings) {
-		t.Errorf("all of one version: %v, %v", warnings, err)
+}
+
+// TestCause: what is shown of an error that gRPC wrapped has neither its words nor its quotes.
+func TestCause(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`connection error: desc = "transport: Error while dialing: pods \"kvbench-1\" not found"`:                          `pods "kvbench-1" not found`,
+		`last connection error: connection error: desc = "transport: authentication handshake failed: EOF"`:                "authentication handshake failed: EOF",
+		`rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: a \"b\" in \"c\""`: `a "b" in "c"`,
+		"nothing of it": "nothing of it",
+	} {
+		if got := cause(text); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ type Summary struct {
 	Run   *results.Run
 }
 
-// Run does a job. The workers must be of the job's version of "kvbench". When ctx ends the run is stopped on all workers, within two
+// Run does a job. Workers of another version than the job's "kvbench" are warned of. When ctx ends the run is stopped on all workers, within two
 // seconds, and what was measured is kept. The error, if any, is an [*exitcode.Error];
 // the summary is nil when the run did not begin.
 func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
@@ -97,10 +97,6 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 	if want := job.Spec.Clients; want > 0 && want != f.Size() {
 		return nil, exitcode.With(exitcode.Unreachable, fmt.Errorf("%d workers are wanted (clients=%d, NUM_CLIENTS), %d are there", want, want, f.Size()))
 	}
-	unversioned, err := f.sameVersion(job.Versions["kvbench"])
-	if err != nil {
-		return nil, err
-	}
 	// What must still be done after ctx has ended is done in patient.
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	abandoned := make(chan struct{})
@@ -114,9 +110,9 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 		}
 	}()
 
-	err = f.settleRecords(ctx, &job)
+	err := f.settleRecords(ctx, &job)
 	r := newRunning(f, job)
-	r.warnings = unversioned
+	r.warnings = f.otherBuilds(job.Versions["kvbench"])
 	if err == nil {
 		err = r.prepare(ctx)
 	}

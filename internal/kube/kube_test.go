@@ -32,6 +32,8 @@ import (
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/streaming/pkg/httpstream"
 	spdystream "k8s.io/streaming/pkg/httpstream/spdy"
+
+	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
 func TestMain(m *testing.M) {
@@ -45,6 +47,9 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	kubeconfig string
 	spdyOnly   bool
+	absent     string       // pod without a node
+	others     []corev1.Pod // without the label
+	elsewhere  []corev1.Pod // with the label, in other namespaces
 
 	mu    sync.Mutex
 	pods  []corev1.Pod
@@ -57,6 +62,8 @@ func newCluster(t *testing.T, spdyOnly bool, pods ...corev1.Pod) *cluster {
 	c := &cluster{pods: pods, spdyOnly: spdyOnly}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/namespaces/{ns}/pods", c.list)
+	mux.HandleFunc("GET /api/v1/pods", c.listAll)
+	mux.HandleFunc("GET /api/v1/namespaces/{ns}", c.namespace)
 	mux.HandleFunc("/api/v1/namespaces/{ns}/pods/{pod}/portforward", c.portForward)
 	mux.HandleFunc("GET /api/v1/namespaces/{ns}/secrets/{name}", c.secret)
 	server := httptest.NewServer(mux)
@@ -90,15 +97,34 @@ func (c *cluster) list(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: 403, Message: "no access to " + ns})
 		return
 	}
-	if s := r.URL.Query().Get("labelSelector"); s != DefaultLabel {
-		http.Error(w, "selector "+s, http.StatusBadRequest)
-		return
+	pods := c.pods
+	if r.URL.Query().Get("labelSelector") != DefaultLabel {
+		pods = c.others
 	}
-	reply(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: c.pods})
+	reply(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods})
+}
+
+// listAll lists the pods of all namespaces.
+func (c *cluster) listAll(w http.ResponseWriter, r *http.Request) {
+	reply(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: c.elsewhere})
+}
+
+// namespace knows of none.
+func (c *cluster) namespace(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: 404})
 }
 
 func (c *cluster) secret(w http.ResponseWriter, r *http.Request) {
-	reply(w, corev1.Secret{TypeMeta: metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"}, Data: map[string][]byte{"token": []byte("s3cret of " + r.PathValue("name") + "\n")}})
+	name := r.PathValue("name")
+	data := map[string][]byte{"token": []byte("s3cret of " + name + "\n")}
+	if name != "empty" {
+		for key, file := range map[string]string{"tls.crt": "crt", "tls.key": "key", "ca.crt": "ca"} {
+			data[key] = []byte(file + " of " + name)
+		}
+	}
+	reply(w, corev1.Secret{TypeMeta: metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"}, Data: data})
 }
 
 func reply(w http.ResponseWriter, v any) {
@@ -108,6 +134,10 @@ func reply(w http.ResponseWriter, v any) {
 
 // portForward speaks the server's side of the protocol, and plays the node.
 func (c *cluster) portForward(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("pod") == c.absent {
+		http.Error(w, "pod has no host assigned", http.StatusBadRequest)
+		return
+	}
 	streams := make(chan httpstream.Stream, 8)
 	accept := func(s httpstream.Stream, replySent <-chan struct{}) error { streams <- s; return nil }
 
@@ -306,19 +336,20 @@ func TestForwardDropped(t *testing.T) {
 
 func TestFindWaits(t *testing.T) {
 	c := newCluster(t, false, pod("kvbench-0", probing))
-	_, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig})
+	_, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig, Wait: time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "kvbench-0: ContainersNotReady") {
-		t.Fatalf("without waiting: %v", err)
+		t.Fatalf("without patience: %v", err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var waited error
+	fleet, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig, Wait: 10 * time.Second, Waiting: func(why error) {
+		waited = why
 		c.set(pod("kvbench-0"))
-	}()
-	fleet, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig, Wait: 10 * time.Second})
-	<-done
+	}})
 	if err != nil || len(fleet.Workers) != 1 {
 		t.Fatalf("found %v, %v", fleet, err)
+	}
+	if waited == nil || !strings.Contains(waited.Error(), "kvbench-0: ContainersNotReady") {
+		t.Errorf("it said that it waits for %v", waited)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -327,22 +358,94 @@ func TestFindWaits(t *testing.T) {
 	}
 }
 
+// Verbs that act on a run take the pods as they are, at once.
+func TestFindAsTheyAre(t *testing.T) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lis.Close() // nothing listens there
+	c := newCluster(t, false, pod("kvbench-2", failed), pod("kvbench-1", unscheduled), pod("kvbench-0"))
+	c.absent = "kvbench-1"
+	fleet, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig, Port: lis.Addr().(*net.TCPAddr).Port})
+	if err != nil || len(fleet.Workers) != 2 {
+		t.Fatalf("found %v, %v", fleet, err)
+	}
+	if _, err := fleet.Workers[1].Dial(t.Context()); err == nil || !strings.Contains(err.Error(), "Unschedulable (0/1 nodes are available)") {
+		t.Errorf("to connect to a pod without a node: %v", err)
+	}
+}
+
+// Without pods, or with too few, nobody waits: more will not come by themselves.
+func TestFindNone(t *testing.T) {
+	c := newCluster(t, false)
+	c.others = []corev1.Pod{pod("tikv-1"), pod("tikv-0")}
+	c.elsewhere = []corev1.Pod{pod("kvbench-0"), pod("kvbench-1")}
+	for i := range c.elsewhere {
+		c.elsewhere[i].Namespace = "fleet"
+	}
+	for name, test := range map[string]struct {
+		change func()
+		opts   Options
+		want   string
+	}{
+		"elsewhere":    {func() {}, Options{}, "no pods have label app=kvbench in namespace bench: namespace fleet has 2 (-n fleet); namespace bench has other pods: tikv-0 and 1 more (-l selects by label)"},
+		"nothing here": {func() { c.others, c.elsewhere = nil, nil }, Options{}, "there is no namespace bench"},
+		"too few":      {func() { c.set(pod("kvbench-0")) }, Options{Count: 2}, "2 workers are wanted (--clients, NUM_CLIENTS), 1 are there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.change()
+			test.opts.Kubeconfig, test.opts.Wait = c.kubeconfig, time.Hour
+			began := time.Now()
+			_, err := Find(t.Context(), test.opts)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+			if took := time.Since(began); took > settle+5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			c.set()
+		})
+	}
+}
+
 func TestFindErrors(t *testing.T) {
 	c := newCluster(t, false, pod("kvbench-0"))
 	for name, test := range map[string]struct {
 		opts Options
 		want string
+		code int
 	}{
-		"no kubeconfig": {Options{Kubeconfig: "/nonexistent/kubeconfig"}, "kubeconfig"},
-		"no context":    {Options{Kubeconfig: c.kubeconfig, Context: "other"}, `"other"`},
-		"forbidden":     {Options{Kubeconfig: c.kubeconfig, Namespace: "secret"}, "create pods/portforward"},
+		"no kubeconfig": {Options{Kubeconfig: "/nonexistent/kubeconfig"}, "kubeconfig", exitcode.Usage},
+		"no context":    {Options{Kubeconfig: c.kubeconfig, Context: "other"}, `"other"`, exitcode.Usage},
+		"no selector":   {Options{Kubeconfig: c.kubeconfig, Selector: "a=b=c"}, "label selector a=b=c", exitcode.Usage},
+		"no such name":  {Options{Kubeconfig: c.kubeconfig, Namespace: "Kvbench/"}, "namespace Kvbench/", exitcode.Usage},
+		"forbidden":     {Options{Kubeconfig: c.kubeconfig, Namespace: "secret"}, "create pods/portforward", exitcode.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Find(t.Context(), test.opts)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v does not contain %q", err, test.want)
+			if err == nil || !strings.Contains(err.Error(), test.want) || exitcode.Of(err) != test.code {
+				t.Errorf("error %v (code %d) does not contain %q", err, exitcode.Of(err), test.want)
 			}
 		})
+	}
+}
+
+func TestCertificate(t *testing.T) {
+	c := newCluster(t, false, pod("kvbench-0", func(p *corev1.Pod) { p.Annotations = map[string]string{ClientTLS: "client"} }))
+	fleet, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cert, key, ca, err := fleet.Certificate(t.Context()); string(cert) != "crt of client" || string(key) != "key of client" || string(ca) != "ca of client" || err != nil {
+		t.Errorf("got %q, %q, %q, %v", cert, key, ca, err)
+	}
+	c.set(pod("kvbench-0", func(p *corev1.Pod) { p.Annotations = map[string]string{ClientTLS: "empty"} }))
+	if fleet, err = Find(t.Context(), Options{Kubeconfig: c.kubeconfig}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := fleet.Certificate(t.Context()); err == nil || !strings.Contains(err.Error(), "Secret bench/empty has no key tls.crt") {
+		t.Errorf("without its keys: %v", err)
 	}
 }
 

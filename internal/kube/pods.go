@@ -13,45 +13,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// choose returns the pods to work with, in order of their ordinals: all of them
-// when count is 0, else the first count that are ready. The error says what is
-// missing.
+// living returns the pods that have not run to their end, in order of their ordinals.
+func living(pods []corev1.Pod) []corev1.Pod {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
+	slices.SortFunc(pods, byOrdinal)
+	return pods
+}
+
+// choose returns the pods to work with: all of them when count is 0, else the first
+// count that are ready. The error says what is missing.
 func choose(pods []corev1.Pod, count int) ([]corev1.Pod, error) {
 	var ready []corev1.Pod
 	var waiting []error
-	pods = slices.Clone(pods)
-	slices.SortFunc(pods, byOrdinal)
 	for _, pod := range pods {
-		switch why := unready(&pod); why {
-		case "":
-			ready = append(ready, pod)
-		case gone:
-		default:
+		if why := unready(&pod); why != "" {
 			waiting = append(waiting, fmt.Errorf("%s: %s", pod.Name, why))
+		} else {
+			ready = append(ready, pod)
 		}
 	}
 	switch {
 	case count > 0 && len(ready) >= count:
 		return ready[:count], nil
-	case len(ready)+len(waiting) == 0:
-		return nil, errors.New("there are none; kubectl apply -k k8s/kvbench starts them, -n and -l name others")
-	case len(ready)+len(waiting) < count:
-		return nil, errors.Join(append(waiting, fmt.Errorf("%d workers are wanted and there are %d pods; kubectl scale statefulset adds some", count, len(ready)+len(waiting)))...)
+	case len(pods) < count:
+		return nil, errors.Join(append(waiting, fmt.Errorf("%d workers are wanted (--clients, NUM_CLIENTS), %d are there; kubectl scale statefulset adds some", count, len(pods)))...)
 	case len(waiting) > 0:
-		return nil, fmt.Errorf("%d of %d are ready; not ready: %w", len(ready), len(ready)+len(waiting), errors.Join(waiting...))
+		return nil, fmt.Errorf("%d of %d are ready; not ready: %w", len(ready), len(pods), errors.Join(waiting...))
 	default:
 		return ready, nil
 	}
 }
 
-// gone is the reason of a pod that has run to its end and will not come back.
-const gone = "gone"
-
 // unready says in a few words why a pod cannot be used yet; empty: it can.
 func unready(pod *corev1.Pod) string {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return gone
-	}
 	if pod.DeletionTimestamp != nil {
 		return "is being deleted"
 	}

@@ -52,11 +52,10 @@ func TestChoose(t *testing.T) {
 		"names without ordinals":    {pods: []corev1.Pod{pod("b"), pod("a")}, want: "a b"},
 		"the first ones":            {pods: []corev1.Pod{pod("w-2"), pod("w-1"), pod("w-0")}, count: 2, want: "w-0 w-1"},
 		"enough without the broken": {pods: []corev1.Pod{pod("w-0", pullError), pod("w-1")}, count: 1, want: "w-1"},
-		"none":                      {err: "there are none"},
-		"only finished ones":        {pods: []corev1.Pod{pod("w-0", failed)}, err: "there are none"},
+		"only finished ones":        {pods: []corev1.Pod{pod("w-0", failed)}},
 		"finished ones are left out": {
 			pods: []corev1.Pod{pod("w-0", failed), pod("w-1")}, want: "w-1"},
-		"too few":     {pods: []corev1.Pod{pod("w-0")}, count: 2, err: "2 workers are wanted and there are 1 pods"},
+		"too few":     {pods: []corev1.Pod{pod("w-0")}, count: 2, err: "2 workers are wanted (--clients, NUM_CLIENTS), 1 are there"},
 		"terminating": {pods: []corev1.Pod{pod("w-0", terminating), pod("w-1")}, err: "1 of 2 are ready; not ready: w-0: is being deleted"},
 		"no image":    {pods: []corev1.Pod{pod("w-0", pullError)}, err: "w-0: ErrImagePull (not found)"},
 		"no node":     {pods: []corev1.Pod{pod("w-0", unscheduled)}, err: "w-0: Unschedulable (0/1 nodes are available)"},
@@ -66,7 +65,7 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := choose(test.pods, test.count)
+			got, err := choose(living(test.pods), test.count)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("error %v does not contain %q", err, test.err)

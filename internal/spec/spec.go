@@ -103,7 +103,7 @@ type Spec struct {
 	CatchUp float64 // bound on the rate after a stall, as a multiple of the target; 0: skip missed slots
 	Arrival string  // Uniform or Poisson
 	Batch   int     // operations per client call
-	Clients int     // workers expected; 0: those that are there
+	Clients int     // workers to use; 0: all that are there
 	Seed    uint64  // of everything random
 
 	Proportions Proportions

@@ -80,7 +80,7 @@ var table = slices.Concat(
 			func(s *Spec) *string { return &s.Arrival }, Uniform, Poisson),
 		number("batch.size", "1", 1, maxBatch, "operations in one client call",
 			func(s *Spec) *int { return &s.Batch }),
-		number("clients", "0", 0, 1<<16, "workers expected; 0: those that are there",
+		number("clients", "0", 0, 1<<16, "workers to use, the first so many; with fewer nothing starts; 0: all",
 			func(s *Spec) *int { return &s.Clients }),
 		seed(),
 	),
