@@ -95,6 +95,7 @@ type Report struct {
 	Events   []results.Event `json:"events"`
 	Notes    []string        `json:"notes"`
 	Warnings []string        `json:"warnings"`
+	Missing  []string        `json:"missing"`
 
 	Series []Point `json:"series"`
 	Curves []Curve `json:"curves"`

@@ -17,6 +17,7 @@ type Run struct {
 	record   *results.Run
 	events   []results.Event
 	warnings []string
+	missing  []string // what is not here, or not whole, that the run has written
 	workers  []*worker
 	window   window
 
@@ -37,13 +38,7 @@ func Load(dir string) (*Run, error) {
 		return nil, err
 	}
 	r := &Run{record: record}
-	for e, err := range results.Events(dir) {
-		if err == nil {
-			r.events = append(r.events, e)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			r.warn("", err)
-		}
-	}
+	r.readEvents(dir)
 	for _, m := range record.Fleet {
 		w, err := r.look(dir, m)
 		if err != nil {
@@ -71,7 +66,7 @@ func (r *Run) warn(worker string, err error) {
 	}
 }
 
-// look finds out how far a worker came.
+// look finds out how far a worker came, and what of its journal is not there.
 func (r *Run) look(dir string, m results.Member) (*worker, error) {
 	path, err := results.WorkerDir(dir, m.Name)
 	if err != nil {
@@ -88,9 +83,13 @@ func (r *Run) look(dir string, m results.Member) (*worker, error) {
 		var line *results.LineError
 		switch {
 		case err == nil:
-			if w.end == 0 {
+			if w.intervals == 0 {
 				w.begin = s.Start
 			}
+			if s.Start > w.end {
+				w.gaps = append(w.gaps, gap{w.end, s.Start})
+			}
+			w.intervals++
 			w.end = max(w.end, s.End)
 			w.worked = w.worked || s.OK+s.Missing+s.Wrong+s.Failed > 0
 		case errors.As(err, &line): // warned of when the journal is read
@@ -101,6 +100,13 @@ func (r *Run) look(dir string, m results.Member) (*worker, error) {
 			return nil, err
 		}
 	}
+	w.complete = w.info.State == results.Finished
+	if w.complete {
+		if end := results.Duration(w.info.EndS); w.end < end {
+			w.gaps = append(w.gaps, gap{w.end, end})
+		}
+	}
+	r.missing = append(r.missing, w.lacks()...)
 	w.lost = m.State == results.Lost || m.State == results.Failed || w.info.State != results.Finished || !w.journal
 	return w, nil
 }
@@ -124,7 +130,7 @@ func (r *Run) read() error {
 			errs[i] = readJournal(w.dir, streams[i], func(err error) {
 				mu.Lock()
 				defer mu.Unlock()
-				r.warn(w.member.Name, err)
+				r.damaged(w, err)
 			})
 		})
 	}
@@ -179,8 +185,9 @@ func (r *Run) merge(streams []chan *results.Interval) {
 	}
 	r.series = series.close()
 	r.blocks.close()
-	for _, p := range r.byWorker {
-		r.fleet.merge(p)
+	for i, t := range r.byWorker {
+		r.fleet.merge(t)
+		r.missing = append(r.missing, t.told.differ(r.workers[i].member.Name, r.record.Paced)...)
 	}
 }
 

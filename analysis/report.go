@@ -67,12 +67,13 @@ func (r *Run) Report() *Report {
 		Events:   append([]results.Event{}, r.events...),
 		Notes:    append([]string{}, r.window.notes...),
 		Warnings: append(append([]string{}, rec.Warnings...), r.warnings...),
+		Missing:  append([]string{}, r.missing...),
 		Series:   append([]Point{}, r.series...),
 		Curves:   []Curve{},
 	}
-	if r.fleet.due > 0 && seconds > 0 && rec.Paced {
-		// What was asked for, also where it changed on the way; the workers' shares add up to it but for rounding.
-		p.TargetOps = math.Round(r.fleet.due/seconds*1e6) / 1e6
+	if due := r.due(); due > 0 && seconds > 0 && rec.Paced {
+		// The workers' shares add up to it but for rounding.
+		p.TargetOps = math.Round(due/seconds*1e6) / 1e6
 	}
 	p.Traffic = r.fleet.sent(rate)
 	if all.service != nil { // Little's law

@@ -20,6 +20,7 @@ type totals struct {
 	lapses    measure.Lapses
 	texts     map[errorKey][]string
 	traffic   map[string]*traffic // by store
+	told      told
 
 	// The process, and what it was asked for, during the window.
 	due      float64       // operations: the integral of the target
@@ -61,6 +62,7 @@ type errorKey struct{ kind, class string }
 
 // add counts an interval.
 func (t *totals) add(iv *results.Interval, w *window) {
+	t.told.add(iv)
 	share := 1.0
 	if !w.whole {
 		// Nothing of the window completes before it begins.

@@ -95,6 +95,12 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	if missing := p.WorkersExpected - len(p.Workers); missing > 0 {
 		find("%d of %d workers never took part", missing, p.WorkersExpected)
 	}
+	switch n := len(p.Missing); {
+	case n == 1:
+		find("the results are not complete: %s", p.Missing[0])
+	case n > 1:
+		find("the results are not complete: %s, and %d more", p.Missing[0], n-1)
+	}
 	switch rec.State {
 	case results.Preparing, results.Running:
 		find("the coordinator never closed the run: it runs still, or was killed")

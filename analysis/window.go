@@ -19,7 +19,17 @@ type worker struct {
 	begin   time.Duration // of its first interval
 	end     time.Duration // of its last
 	worked  bool          // it completed at least one operation
+
+	complete  bool  // it closed its journal, and said so
+	intervals int   // that can be read
+	gaps      []gap // between them, before the first, and after the last of a journal that was closed
 }
+
+// cut tells whether the end of a journal that was closed is not there.
+func (w *worker) cut() bool { return w.complete && w.end < results.Duration(w.info.EndS) }
+
+// gap is a stretch of which a journal holds nothing.
+type gap struct{ from, to time.Duration }
 
 // window is the time over which rates are taken.
 type window struct {
@@ -78,6 +88,9 @@ func findWindow(run *results.Run, workers []*worker) window {
 		case k.lost && k.end < w.to:
 			w.to, w.whole = k.end, false
 			w.notes = append(w.notes, fmt.Sprintf("Worker %s was lost at %.1f s; rates are over the %.1f s in which all workers ran.", k.member.Name, k.end.Seconds(), (w.to-w.from).Seconds()))
+		case k.cut() && w.from < k.end && k.end < w.to:
+			w.to, w.whole = k.end, false
+			w.notes = append(w.notes, fmt.Sprintf("The journal of %s ends at %.1f s; rates are over the %.1f s of which all journals tell.", k.member.Name, k.end.Seconds(), (w.to-w.from).Seconds()))
 		case !timed && k.worked:
 			w.from = max(w.from, k.begin)
 			w.to = min(w.to, k.end)

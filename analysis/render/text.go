@@ -81,6 +81,9 @@ func (t *text) report(r *analysis.Report) {
 	for _, n := range r.Notes {
 		t.line("%s", t.paint(yellow, "note: "+n))
 	}
+	for _, m := range r.Missing {
+		t.line("%s", t.paint(red, "missing: "+printable(m)))
+	}
 	for _, w := range r.Warnings {
 		t.line("%s", t.paint(yellow, "warning: "+printable(w)))
 	}

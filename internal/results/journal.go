@@ -239,15 +239,27 @@ type End struct {
 func (j *Journal) Close(end End) error {
 	j.worker.Findings = end.Findings
 	j.worker.State, j.worker.Reason, j.worker.EndS = Finished, end.Reason, seconds(j.last)
+	j.worker.Bytes = make(map[string]int64)
+	for _, f := range j.files() {
+		info, err := f.Stat()
+		if err != nil {
+			return errors.Join(fmt.Errorf("close the journal: %w", err), j.closeFiles())
+		}
+		j.worker.Bytes[filepath.Base(f.Name())] = info.Size()
+	}
 	if err := j.closeFiles(); err != nil {
 		return err
 	}
 	return WriteWorker(j.dir, &j.worker)
 }
 
+func (j *Journal) files() []*os.File {
+	return []*os.File{j.hist, j.counts, j.errs, j.traffic, j.secs}
+}
+
 func (j *Journal) closeFiles() error {
 	var errs []error
-	for _, f := range []*os.File{j.hist, j.counts, j.errs, j.traffic, j.secs} {
+	for _, f := range j.files() {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}

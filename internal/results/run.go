@@ -177,6 +177,9 @@ type Worker struct {
 	Tuning  map[string]string `json:"tuning"` // garbage collector, connections, …
 	// Connections is how many this worker has to each store; 0: its driver does not tell.
 	Connections int `json:"connections_per_store,omitempty"`
+	// Bytes is how long each file of the journal was when it was closed: what is
+	// shorter now has been cut.
+	Bytes map[string]int64 `json:"bytes,omitempty"`
 	// Findings is what a verification of the table found here.
 	Findings *workload.Findings `json:"findings,omitempty"`
 }

@@ -10,7 +10,11 @@
 // what travels to the workers and into results: parsing that text gives the same Spec.
 package spec
 
-import "time"
+import (
+	"time"
+
+	"github.com/kvbench/kvbench/internal/pace"
+)
 
 // Phase says whether the workload fills the store or exercises it.
 type Phase uint8
@@ -212,3 +216,16 @@ type StreamOptions struct {
 
 // Paced reports whether there is a target.
 func (s *Spec) Paced() bool { return s.Target > 0 || len(s.Stages) > 0 }
+
+// Profile is the target over time, in operations a second over the fleet. It is an
+// error if there is none.
+func (s *Spec) Profile() (pace.Profile, error) {
+	if len(s.Stages) == 0 {
+		return pace.NewProfile(pace.Stage{From: s.Target, To: s.Target})
+	}
+	stages := make([]pace.Stage, len(s.Stages))
+	for i, st := range s.Stages {
+		stages[i] = pace.Stage(st)
+	}
+	return pace.NewProfile(stages...)
+}

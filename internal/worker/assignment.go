@@ -52,23 +52,11 @@ func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
 		return nil, errors.Join(append(errs, err)...)
 	}
 	if a.spec.Paced() {
-		if a.profile, err = profile(a.spec); err != nil {
+		if a.profile, err = a.spec.Profile(); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return a, errors.Join(errs...)
-}
-
-// profile is the target over time.
-func profile(s *spec.Spec) (pace.Profile, error) {
-	if len(s.Stages) == 0 {
-		return pace.NewProfile(pace.Stage{From: s.Target, To: s.Target})
-	}
-	stages := make([]pace.Stage, len(s.Stages))
-	for i, st := range s.Stages {
-		stages[i] = pace.Stage(st)
-	}
-	return pace.NewProfile(stages...)
 }
 
 // end is when to start nothing more, on the run's clock; 0 if the run ends by count.
