@@ -409,7 +409,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Detour{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
+	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {
 			if typ.Field(i).Anonymous {

@@ -58,7 +58,7 @@ type Sent struct {
 	MessagesPS float64     `json:"messages_per_s"`
 	CommandsPS float64     `json:"commands_per_s"`
 	PerMessage *PerMessage `json:"commands_per_message,omitempty"`
-	Detours    []Detour    `json:"detours"`
+	Fallbacks  []Fallback  `json:"detours"`
 	Breaks     int64       `json:"stream_breaks"`
 }
 
@@ -70,8 +70,8 @@ type PerMessage struct {
 	Max  int64   `json:"max"`
 }
 
-// Detour is one cause for which commands took another way than the driver's own.
-type Detour struct {
+// Fallback is one cause for which commands took another way than the driver's own.
+type Fallback struct {
 	Cause string  `json:"cause"`
 	Count int64   `json:"count"`
 	Share float64 `json:"share"` // of all commands
@@ -86,12 +86,12 @@ type StoreRow struct {
 func (t *traffic) sent(rate func(float64) float64) Sent {
 	s := Sent{
 		MessagesPS: rate(t.messages), CommandsPS: rate(t.commands), PerMessage: perMessage(&t.Traffic),
-		Detours: []Detour{}, Breaks: t.Breaks,
+		Fallbacks: []Fallback{}, Breaks: t.Breaks,
 	}
-	for cause, n := range t.Detours {
-		s.Detours = append(s.Detours, Detour{Cause: cause, Count: n, Share: min(1, float64(n)/float64(max(t.Commands+t.Unsent, 1)))})
+	for cause, n := range t.Fallbacks {
+		s.Fallbacks = append(s.Fallbacks, Fallback{Cause: cause, Count: n, Share: min(1, float64(n)/float64(max(t.Commands+t.Unsent, 1)))})
 	}
-	slices.SortFunc(s.Detours, func(a, b Detour) int {
+	slices.SortFunc(s.Fallbacks, func(a, b Fallback) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Cause, b.Cause))
 	})
 	return s

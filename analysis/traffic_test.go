@@ -13,9 +13,9 @@ import (
 
 // sent is what a worker's driver sends in every interval of a fixture.
 var sent = []store.Traffic{
-	{Detours: map[string]int64{"unknown_region": 2}, Unsent: 2},
+	{Fallbacks: map[string]int64{"unknown_region": 2}, Unsent: 2},
 	{Store: "10.0.1.1:20160", Messages: 100, Commands: 1040, Sizes: map[int]int64{1: 60, 2: 30, 92: 10}},
-	{Store: "10.0.1.2:20160", Messages: 8, Commands: 8, Sizes: map[int]int64{1: 8}, Detours: map[string]int64{"not_leader": 3, "busy": 1}, Breaks: 1},
+	{Store: "10.0.1.2:20160", Messages: 8, Commands: 8, Sizes: map[int]int64{1: 8}, Fallbacks: map[string]int64{"not_leader": 3, "busy": 1}, Breaks: 1},
 }
 
 // What the workers' drivers sent within the window is merged, by store.
@@ -35,14 +35,14 @@ func TestTraffic(t *testing.T) {
 		t.Errorf("commands per message %+v, want %+v", *tr.PerMessage, want)
 	}
 	share := func(n float64) float64 { return n / (1048 + 2) }
-	want := []Detour{{"not_leader", 3 * intervals, share(3)}, {"unknown_region", 2 * intervals, share(2)}, {"busy", intervals, share(1)}}
-	for i, d := range tr.Detours {
+	want := []Fallback{{"not_leader", 3 * intervals, share(3)}, {"unknown_region", 2 * intervals, share(2)}, {"busy", intervals, share(1)}}
+	for i, d := range tr.Fallbacks {
 		if i >= len(want) || d.Cause != want[i].Cause || d.Count != want[i].Count || math.Abs(d.Share-want[i].Share) > 1e-12 {
-			t.Errorf("detours %+v, want %+v", tr.Detours, want)
+			t.Errorf("fallbacks %+v, want %+v", tr.Fallbacks, want)
 			break
 		}
 	}
-	if s := tr.Stores[1]; s.Store != "10.0.1.2:20160" || !reflect.DeepEqual(*s.PerMessage, PerMessage{1, 1, 1, 1}) || s.Breaks != intervals || len(s.Detours) != 2 {
+	if s := tr.Stores[1]; s.Store != "10.0.1.2:20160" || !reflect.DeepEqual(*s.PerMessage, PerMessage{1, 1, 1, 1}) || s.Breaks != intervals || len(s.Fallbacks) != 2 {
 		t.Errorf("second store: %+v", s)
 	}
 }
@@ -54,9 +54,9 @@ func TestNoTraffic(t *testing.T) {
 	if p.Traffic != nil {
 		t.Errorf("traffic %+v", p.Traffic)
 	}
-	// Nothing but detours: there is no message to speak of.
+	// Nothing but fallbacks: there is no message to speak of.
 	p = report(t, (&fixture{window: time.Second, achieved: 300, sent: sent[:1]}).write(t))
-	if p.Traffic == nil || p.Traffic.PerMessage != nil || len(p.Traffic.Detours) != 1 || p.Traffic.Detours[0].Share != 1 {
+	if p.Traffic == nil || p.Traffic.PerMessage != nil || len(p.Traffic.Fallbacks) != 1 || p.Traffic.Fallbacks[0].Share != 1 {
 		t.Errorf("traffic %+v", p.Traffic)
 	}
 }

@@ -30,7 +30,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"values":    values,
 	"headline":  headline,
 	"sharing":   func(t *analysis.Traffic) string { return sharing(&t.Sent) },
-	"detours":   func(t *analysis.Traffic) string { return detours(&t.Sent) },
+	"fallbacks": func(t *analysis.Traffic) string { return fallbacks(&t.Sent) },
 	"keys":      func(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) },
 }).Parse(page))
 

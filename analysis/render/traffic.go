@@ -11,10 +11,10 @@ import (
 	"github.com/kvbench/kvbench/internal/units"
 )
 
-// manyDetours is from which share of the commands on detours are a warning: they cost what client-go costs.
-const manyDetours = 0.01
+// manyFallbacks is from which share of the commands on fallbacks are a warning: they cost what client-go costs.
+const manyFallbacks = 0.01
 
-// traffic writes how commands shared messages, and which of them took detours.
+// traffic writes how commands shared messages, and which of them took fallbacks.
 func (t *text) traffic(sent *analysis.Traffic) {
 	if sent == nil {
 		return
@@ -22,9 +22,9 @@ func (t *text) traffic(sent *analysis.Traffic) {
 	if sent.PerMessage != nil {
 		t.line("%s", sharing(&sent.Sent))
 	}
-	if text := detours(&sent.Sent); text != "" {
+	if text := fallbacks(&sent.Sent); text != "" {
 		colour := ""
-		if detourShare(&sent.Sent) >= manyDetours {
+		if fallbackShare(&sent.Sent) >= manyFallbacks {
 			colour = yellow
 		}
 		t.line("%s", t.paint(colour, text))
@@ -33,14 +33,14 @@ func (t *text) traffic(sent *analysis.Traffic) {
 		return
 	}
 	t.line("")
-	table := [][]string{{"store", "commands", "messages", "mean", "p99", "max", "detours", "breaks"}}
+	table := [][]string{{"store", "commands", "messages", "mean", "p99", "max", "fallbacks", "breaks"}}
 	for _, s := range sent.Stores {
 		m := s.PerMessage
 		if m == nil {
 			m = &analysis.PerMessage{}
 		}
 		table = append(table, []string{printable(s.Store), units.Rate(s.CommandsPS), units.Rate(s.MessagesPS),
-			units.Number(m.Mean), units.Count(m.P99), units.Count(m.Max), units.Count(detoured(&s.Sent)), units.Count(s.Breaks)})
+			units.Number(m.Mean), units.Count(m.P99), units.Count(m.Max), units.Count(fallbackCount(&s.Sent)), units.Count(s.Breaks)})
 	}
 	t.table(table, 1, 0)
 }
@@ -52,27 +52,27 @@ func sharing(s *analysis.Sent) string {
 		units.Rate(s.CommandsPS), units.Rate(s.MessagesPS), units.Number(m.Mean), units.Count(m.P50), units.Count(m.P99), units.Count(m.Max))
 }
 
-// detours says in a line what took another way than the driver's own; "" if nothing did.
-func detours(s *analysis.Sent) string {
-	if len(s.Detours) == 0 {
+// fallbacks says in a line what took another way than the driver's own; "" if nothing did.
+func fallbacks(s *analysis.Sent) string {
+	if len(s.Fallbacks) == 0 {
 		return ""
 	}
 	var causes []string
-	for _, d := range s.Detours {
+	for _, d := range s.Fallbacks {
 		causes = append(causes, units.Count(d.Count)+" "+printable(d.Cause))
 	}
-	return fmt.Sprintf("%s of the commands (%s) took a detour through client-go: %s", units.Count(detoured(s)), units.Percent(detourShare(s)), strings.Join(causes, ", "))
+	return fmt.Sprintf("%s of the commands (%s) were fallbacks through client-go: %s", units.Count(fallbackCount(s)), units.Percent(fallbackShare(s)), strings.Join(causes, ", "))
 }
 
-func detoured(s *analysis.Sent) (n int64) {
-	for _, d := range s.Detours {
+func fallbackCount(s *analysis.Sent) (n int64) {
+	for _, d := range s.Fallbacks {
 		n += d.Count
 	}
 	return n
 }
 
-func detourShare(s *analysis.Sent) (share float64) {
-	for _, d := range s.Detours {
+func fallbackShare(s *analysis.Sent) (share float64) {
+	for _, d := range s.Fallbacks {
 		share += d.Share
 	}
 	return min(1, share)

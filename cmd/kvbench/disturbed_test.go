@@ -207,7 +207,7 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 	if r.Traffic == nil || len(r.Traffic.Stores) != 3 {
 		t.Errorf("traffic: %+v", r.Traffic)
 	} else {
-		t.Logf("%s; %s; %d breaks", sharing(r.Traffic), detours(r.Traffic), r.Traffic.Breaks)
+		t.Logf("%s; %s; %d breaks", sharing(r.Traffic), fallbacks(r.Traffic), r.Traffic.Breaks)
 	}
 	for i, end := range ends {
 		allowed := 5.
@@ -286,9 +286,9 @@ func sharing(tr *analysis.Traffic) string {
 	return fmt.Sprintf("%.2f commands a message", tr.PerMessage.Mean)
 }
 
-func detours(tr *analysis.Traffic) string {
-	text := "detours:"
-	for _, d := range tr.Detours {
+func fallbacks(tr *analysis.Traffic) string {
+	text := "fallbacks:"
+	for _, d := range tr.Fallbacks {
 		text += fmt.Sprintf(" %d %s", d.Count, d.Cause)
 	}
 	return text

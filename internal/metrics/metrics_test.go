@@ -67,7 +67,7 @@ func TestRun(t *testing.T) {
 		r.Queued(3*ms, 4)
 	})
 	for range 2 {
-		run.AddTraffic([]store.Traffic{{Store: "s1", Messages: 3, Commands: 10, Detours: map[string]int64{"busy": 2}}, {Store: "quiet"}})
+		run.AddTraffic([]store.Traffic{{Store: "s1", Messages: 3, Commands: 10, Fallbacks: map[string]int64{"busy": 2}}, {Store: "quiet"}})
 	}
 	got := series(t, m)
 	for name, want := range map[string]float64{

@@ -10,7 +10,7 @@
 //	<run-id>/<worker>/hist.hlog      a HdrHistogram interval log: per interval and tag, latencies in microseconds
 //	<run-id>/<worker>/counts.csv     per interval and tag: operations, batches, requests
 //	<run-id>/<worker>/errors.jsonl   per interval, kind and class: how many, and the first few texts
-//	<run-id>/<worker>/traffic.jsonl  per interval and store: messages, commands in them, detours
+//	<run-id>/<worker>/traffic.jsonl  per interval and store: messages, commands in them, fallbacks
 //	<run-id>/<worker>/seconds.csv    per interval: the worker and its process at a glance
 //
 // The line in seconds.csv is written last and makes an interval count: what the

@@ -36,7 +36,7 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 	done := make(chan struct{})
 	written := make(chan error)
 	sent := store.Traffic{Store: "10.0.0.1:20160", Messages: 5, Commands: 12, Sizes: map[int]int64{1: 3, 4: 1, 5: 1},
-		Detours: map[string]int64{"not_leader": 2}, Unsent: 1, Breaks: 1}
+		Fallbacks: map[string]int64{"not_leader": 2}, Unsent: 1, Breaks: 1}
 	go func() {
 		defer close(done)
 		c.Run(func(iv *measure.Interval) {
@@ -146,7 +146,7 @@ func TestJournalRoundTrip(t *testing.T) {
 			t.Errorf("second %d: errors %+v", i, iv.Errors)
 		}
 		if len(iv.Traffic) != 1 || iv.Traffic[0].Store != "10.0.0.1:20160" || iv.Traffic[0].Sizes[4] != 1 ||
-			iv.Traffic[0].Detours["not_leader"] != 2 || iv.Traffic[0].Commands != 12 {
+			iv.Traffic[0].Fallbacks["not_leader"] != 2 || iv.Traffic[0].Commands != 12 {
 			t.Errorf("second %d: traffic %+v", i, iv.Traffic)
 		}
 		for _, h := range iv.Histograms {

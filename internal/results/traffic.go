@@ -51,7 +51,7 @@ func parseTraffic(line []byte) (t trafficLine, err error) {
 	for size, n := range t.Sizes {
 		counts = append(counts, n, int64(size))
 	}
-	for _, n := range t.Detours {
+	for _, n := range t.Fallbacks {
 		counts = append(counts, n)
 	}
 	for _, n := range counts {

@@ -13,11 +13,11 @@ type Traffic struct {
 	Commands int64         `json:"commands"`        // in them
 	Sizes    map[int]int64 `json:"sizes,omitempty"` // messages by their commands; above 128 rounded down, by less than 2 %
 
-	// Detours are commands that took another way than the driver's own, by cause. Unsent
+	// Fallbacks are commands that took another way than the driver's own, by cause. Unsent
 	// counts those among them that had not been in a message before.
-	Detours map[string]int64 `json:"detours,omitempty"`
-	Unsent  int64            `json:"unsent,omitempty"`
-	Breaks  int64            `json:"breaks,omitempty"` // of connections in use
+	Fallbacks map[string]int64 `json:"detours,omitempty"`
+	Unsent    int64            `json:"unsent,omitempty"`
+	Breaks    int64            `json:"breaks,omitempty"` // of connections in use
 }
 
 // Add adds what o counts.
@@ -33,7 +33,7 @@ func (t *Traffic) Since(before *Traffic) Traffic {
 
 // Empty tells whether nothing was counted.
 func (t *Traffic) Empty() bool {
-	return t.Messages == 0 && len(t.Detours) == 0 && t.Breaks == 0
+	return t.Messages == 0 && len(t.Fallbacks) == 0 && t.Breaks == 0
 }
 
 func (t *Traffic) add(o *Traffic, sign int64) {
@@ -42,7 +42,7 @@ func (t *Traffic) add(o *Traffic, sign int64) {
 	t.Unsent += sign * o.Unsent
 	t.Breaks += sign * o.Breaks
 	addTo(&t.Sizes, o.Sizes, sign)
-	addTo(&t.Detours, o.Detours, sign)
+	addTo(&t.Fallbacks, o.Fallbacks, sign)
 }
 
 func addTo[K comparable](to *map[K]int64, from map[K]int64, sign int64) {

@@ -15,8 +15,8 @@ func TestTrafficSince(t *testing.T) {
 	more := func(from Traffic) Traffic {
 		from.Add(&Traffic{
 			Messages: rng.Int64N(9), Commands: rng.Int64N(99), Unsent: rng.Int64N(3), Breaks: rng.Int64N(2),
-			Sizes:   map[int]int64{rng.IntN(4): rng.Int64N(5), rng.IntN(4): rng.Int64N(5)},
-			Detours: map[string]int64{"abc"[rng.IntN(3):]: rng.Int64N(3)},
+			Sizes:     map[int]int64{rng.IntN(4): rng.Int64N(5), rng.IntN(4): rng.Int64N(5)},
+			Fallbacks: map[string]int64{"abc"[rng.IntN(3):]: rng.Int64N(3)},
 		})
 		return from
 	}

@@ -33,9 +33,9 @@ func TestMessages(t *testing.T) {
 	for _, n := range []int{1, 1, 5, 128, 1} {
 		m.Sent(n)
 	}
-	tr := store.Traffic{Store: "a", Detours: map[string]int64{"x": 1}}
+	tr := store.Traffic{Store: "a", Fallbacks: map[string]int64{"x": 1}}
 	m.AddTo(&tr)
-	want := store.Traffic{Store: "a", Messages: 5, Commands: 136, Sizes: map[int]int64{1: 3, 5: 1, 128: 1}, Detours: map[string]int64{"x": 1}}
+	want := store.Traffic{Store: "a", Messages: 5, Commands: 136, Sizes: map[int]int64{1: 3, 5: 1, 128: 1}, Fallbacks: map[string]int64{"x": 1}}
 	if !reflect.DeepEqual(tr, want) {
 		t.Errorf("counted %+v, want %+v", tr, want)
 	}

@@ -84,10 +84,10 @@ func (c *counters) fallback(p *part, cause Cause) {
 func (d *fallbackCounters) addTo(t *store.Traffic) {
 	for i := range d.fallbacks {
 		if n := d.fallbacks[i].Load(); n > 0 {
-			if t.Detours == nil {
-				t.Detours = make(map[string]int64)
+			if t.Fallbacks == nil {
+				t.Fallbacks = make(map[string]int64)
 			}
-			t.Detours[Cause(i).String()] += n
+			t.Fallbacks[Cause(i).String()] += n
 		}
 	}
 	t.Unsent += d.unsent.Load()

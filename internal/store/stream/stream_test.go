@@ -73,7 +73,7 @@ func TestTraffic(t *testing.T) {
 			round()
 		}
 		after := d.Traffic()
-		if len(after) != 4 || after[0].Detours["unknown_region"] == 0 { // those that no store is known for come first
+		if len(after) != 4 || after[0].Fallbacks["unknown_region"] == 0 { // those that no store is known for come first
 			t.Fatalf("counted %+v", after)
 		}
 		var sent store.Traffic
@@ -81,7 +81,7 @@ func TestTraffic(t *testing.T) {
 			more := after[i].Since(&before[i])
 			sent.Add(&more)
 		}
-		if sent.Commands != 2000 || sent.Breaks != 0 || len(sent.Detours) > 0 || sent.Unsent != 0 {
+		if sent.Commands != 2000 || sent.Breaks != 0 || len(sent.Fallbacks) > 0 || sent.Unsent != 0 {
 			t.Errorf("counted %+v", sent)
 		}
 		switch largest := slices.Max(slices.Collect(maps.Keys(sent.Sizes))); {
