@@ -62,6 +62,7 @@ replicated, and without --data nothing is kept.`,
 	f.IntVar(&o.Stores, "stores", 3, "number of stores")
 	f.StringVar(&o.StoreHost, "store-host", "127.0.0.1", "`host` that stores listen on")
 	f.IntVar(&o.StorePort, "store-port", playgroundStore, "`port` of the first store; the others follow; 0 takes free ones")
+	f.IntVar(&o.StatusPort, "status-port", 0, "`port` of the first store's metrics and configuration over HTTP, as TiKV has at 20180; the others follow; 0 takes free ones")
 	f.StringVar(&o.AdvertiseHost, "advertise-host", "", "`host` that clients are sent to (default: the one listened on)")
 	f.StringVar(&o.AdminAddr, "admin", playgroundAdmin, "`address` of the admin endpoint that ctl speaks to; empty for none")
 	f.StringVar(&o.DataDir, "data", "", "`folder` that keeps data and regions (default: in memory)")
@@ -86,7 +87,7 @@ func (a *app) playground(o playground.Options) error {
 	if err != nil {
 		return usage(err)
 	}
-	fmt.Fprintf(a.stdout, "PD      %s\nstores  %s\n", c.PDAddr(), strings.Join(c.StoreAddrs(), " "))
+	fmt.Fprintf(a.stdout, "PD      %s\nstores  %s\nstatus  %s\n", c.PDAddr(), strings.Join(c.StoreAddrs(), " "), strings.Join(c.StatusAddrs(), " "))
 	if c.AdminAddr() != "" {
 		fmt.Fprintf(a.stdout, "admin   %s   (kvbench playground ctl --help)\n", c.AdminAddr())
 	}

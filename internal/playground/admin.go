@@ -4,62 +4,22 @@ package playground
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
-
-// admin serves the state (GET /state) and the table of commands (POST /NAME?parameters) over HTTP. Answers are JSON:
-// {"done": "…"} or {"error": "…"}.
-type admin struct {
-	addr string
-	http *http.Server
-	done chan struct{} // closed when Serve has returned
-}
 
 type adminAnswer struct {
 	Done  string `json:"done,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-const adminTimeout = 10 * time.Second
-
-func startAdmin(ctx context.Context, c *Cluster, addr string, tlsConfig *tls.Config) (*admin, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("admin endpoint: %w", err)
-	}
-	a := &admin{addr: l.Addr().String(), done: make(chan struct{})}
-	if tlsConfig != nil {
-		l = tls.NewListener(l, tlsConfig)
-	}
-	a.http = &http.Server{
-		Handler: adminHandler(c), ReadHeaderTimeout: adminTimeout, ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug),
-	}
-	go func() {
-		defer close(a.done)
-		_ = a.http.Serve(l) // ends when closed
-	}()
-	return a, nil
-}
-
-func (a *admin) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
-	defer cancel()
-	if a.http.Shutdown(ctx) != nil { // waits for what is being done
-		_ = a.http.Close()
-	}
-	<-a.done
-}
-
+// adminHandler serves the state (GET /state) and the table of commands (POST /NAME?parameters). Answers are JSON:
+// {"done": "…"} or {"error": "…"}.
 func adminHandler(c *Cluster) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, c.State()) })
@@ -113,7 +73,7 @@ func Control(addr string, files TLS) (*Controller, error) {
 	}
 	return &Controller{
 		base:   scheme + "://" + addr,
-		client: &http.Client{Timeout: adminTimeout, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}},
+		client: &http.Client{Timeout: httpTimeout, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}},
 	}, nil
 }
 

@@ -34,8 +34,9 @@ type Cluster struct {
 	storage   *storage
 	topology  *topology
 	pd        *pd
-	stores    []*store // ids 1, 2, …
-	admin     *admin
+	stores    []*store    // ids 1, 2, …
+	admin     *httpServer // nil: there is none
+	started   time.Time
 
 	mu        sync.Mutex // orders disturbances, elections and the end
 	elections sync.WaitGroup
@@ -48,14 +49,14 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("playground: %w", err)
 	}
-	c := &Cluster{opts: opts, log: opts.Logger, closing: make(chan struct{})}
-	if err := errors.Join(c.start(ctx), ctx.Err()); err != nil {
+	c := &Cluster{opts: opts, log: opts.Logger, closing: make(chan struct{}), started: time.Now()}
+	if err := errors.Join(c.start(), ctx.Err()); err != nil {
 		return nil, fmt.Errorf("playground: %w", errors.Join(err, c.Close()))
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context) error {
+func (c *Cluster) start() error {
 	tlsConfig, err := c.opts.TLS.server()
 	if err != nil {
 		return err
@@ -79,21 +80,29 @@ func (c *Cluster) start(ctx context.Context) error {
 			name: fmt.Sprintf("store %d", s.id), tls: tlsConfig, register: s.register,
 			addr: net.JoinHostPort(c.opts.StoreHost, strconv.Itoa(port)),
 		}
+		statusPort := c.opts.StatusPort
+		if statusPort != 0 {
+			statusPort += i
+		}
+		s.status = httpServer{
+			name: fmt.Sprintf("status of store %d", s.id), tls: tlsConfig, log: c.log, handler: s.statusHandler(),
+			addr: net.JoinHostPort(c.opts.StoreHost, strconv.Itoa(statusPort)),
+		}
 		c.stores = append(c.stores, s)
 	}
 	for _, s := range c.stores {
-		if err := s.server.start(); err != nil {
+		if err := s.start(); err != nil {
 			return err
 		}
-		s.up.Store(true)
 	}
 	if err := c.pd.server.start(); err != nil {
 		return err
 	}
 	if c.opts.AdminAddr != "" {
-		c.admin, err = startAdmin(ctx, c, c.opts.AdminAddr, tlsConfig)
+		c.admin = &httpServer{name: "admin endpoint", addr: c.opts.AdminAddr, tls: tlsConfig, log: c.log, handler: adminHandler(c)}
+		return c.admin.start()
 	}
-	return err
+	return nil
 }
 
 // restoreOrBootstrap takes the regions from the data directory, or makes the first ones.
@@ -172,13 +181,13 @@ func (c *Cluster) Close() error {
 	c.mu.Unlock()
 	c.elections.Wait()
 	if c.admin != nil {
-		c.admin.close()
+		c.admin.drain()
 	}
 	if c.pd != nil {
 		c.pd.server.stop()
 	}
 	for _, s := range c.stores {
-		s.server.stop()
+		s.stop()
 	}
 	if c.storage == nil {
 		return nil
@@ -190,13 +199,22 @@ func (c *Cluster) Close() error {
 func (c *Cluster) ClusterID() uint64 { return c.id }
 
 // PDAddr is the host:port that clients are given.
-func (c *Cluster) PDAddr() string { return c.advertised(&c.pd.server) }
+func (c *Cluster) PDAddr() string { return c.advertised(c.pd.server.addr) }
 
 // StoreAddrs are the stores' host:port, by id.
 func (c *Cluster) StoreAddrs() []string {
 	addrs := make([]string, len(c.stores))
 	for i, s := range c.stores {
-		addrs[i] = c.advertised(&s.server)
+		addrs[i] = c.advertised(s.server.addr)
+	}
+	return addrs
+}
+
+// StatusAddrs are the host:port of the stores' metrics and configuration over HTTP, by id.
+func (c *Cluster) StatusAddrs() []string {
+	addrs := make([]string, len(c.stores))
+	for i, s := range c.stores {
+		addrs[i] = c.advertised(s.status.addr)
 	}
 	return addrs
 }
@@ -210,8 +228,7 @@ func (c *Cluster) AdminAddr() string {
 }
 
 // advertised is a server's address as clients are told it.
-func (c *Cluster) advertised(s *server) string {
-	addr := s.addr
+func (c *Cluster) advertised(addr string) string {
 	if c.opts.AdvertiseHost == "" {
 		return addr
 	}

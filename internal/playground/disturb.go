@@ -107,8 +107,7 @@ func (c *Cluster) StopStore(id uint64) error {
 		return err
 	}
 	return c.change(func() error {
-		s.up.Store(false)
-		s.server.stop()
+		s.stop()
 		c.scheduleElection()
 		return nil
 	})
@@ -121,10 +120,9 @@ func (c *Cluster) StartStore(id uint64) error {
 		return err
 	}
 	return c.change(func() error {
-		if err := s.server.start(); err != nil {
+		if err := s.start(); err != nil {
 			return err
 		}
-		s.up.Store(true)
 		c.scheduleElection()
 		return nil
 	})
@@ -201,11 +199,7 @@ func (c *Cluster) Restore() error {
 		err := c.pd.server.start()
 		for _, s := range c.stores {
 			s.disturb(func(now *trouble) { *now = trouble{} })
-			if startErr := s.server.start(); startErr != nil {
-				err = errors.Join(err, startErr)
-				continue
-			}
-			s.up.Store(true)
+			err = errors.Join(err, s.start())
 		}
 		_, leadErr := c.topology.relead(func(r *region) *metapb.Peer {
 			if p := r.meta.Peers[0]; c.storeUp(p.StoreId) {

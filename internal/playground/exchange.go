@@ -3,6 +3,8 @@
 package playground
 
 import (
+	"time"
+
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/kvproto/pkg/tikvpb"
 	"google.golang.org/grpc/mem"
@@ -13,6 +15,7 @@ import (
 // memory, so that serving a load allocates nothing.
 type exchange struct {
 	call
+	arrived  time.Time
 	contexts contexts
 	buf      mem.Buffer // what the requests alias
 	slots    []*slot

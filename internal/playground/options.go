@@ -39,6 +39,7 @@ type Options struct {
 	Stores        int    // default 3
 	StoreHost     string // address that stores listen on; default 127.0.0.1
 	StorePort     int    // port of the first store, the others follow; 0 takes free ports
+	StatusPort    int    // port of the first store's status address, where metrics and configuration are; the others follow; 0 takes free ports
 	AdvertiseHost string // host that clients are sent to; default: the one listened on
 	AdminAddr     string // host:port of the admin endpoint; empty for none
 
@@ -106,6 +107,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%d stores: want 1 to %d", o.Stores, maxStores)
 	case o.StorePort < 0 || o.StorePort > 0 && o.StorePort+o.Stores-1 > 65535:
 		return o, fmt.Errorf("store port %d: %d stores do not fit below 65536", o.StorePort, o.Stores)
+	case o.StatusPort < 0 || o.StatusPort > 0 && o.StatusPort+o.Stores-1 > 65535:
+		return o, fmt.Errorf("status port %d: %d stores do not fit below 65536", o.StatusPort, o.Stores)
 	case o.Regions < 0 || o.Regions > maxRegions || len(o.SplitKeys) >= maxRegions:
 		return o, fmt.Errorf("%d regions: want 1 to %d", max(o.Regions, len(o.SplitKeys)+1), maxRegions)
 	case o.Regions > 0 && len(o.SplitKeys) > 0:

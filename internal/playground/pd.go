@@ -69,7 +69,7 @@ func (p *pd) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMemb
 	if p.server.tls != nil {
 		scheme = "https"
 	}
-	url := []string{scheme + "://" + p.cluster.advertised(&p.server)}
+	url := []string{scheme + "://" + p.cluster.advertised(p.server.addr)}
 	m := &pdpb.Member{Name: "pd-0", MemberId: 1, PeerUrls: url, ClientUrls: url, BinaryVersion: serverVersion}
 	return &pdpb.GetMembersResponse{Header: p.header(), Members: []*pdpb.Member{m}, Leader: m, EtcdLeader: m}, nil
 }

@@ -30,6 +30,7 @@ type PDState struct {
 type StoreState struct {
 	ID      uint64 `json:"id"`
 	Addr    string `json:"addr"`
+	Status  string `json:"status_addr"` // metrics and configuration over HTTP
 	Up      bool   `json:"up"`
 	Regions int    `json:"regions"`
 	Leaders int    `json:"leaders"`
@@ -100,7 +101,7 @@ func (c *Cluster) State() State {
 
 func (s *store) state() StoreState {
 	st := StoreState{
-		ID: s.id, Addr: s.cluster.advertised(&s.server), Up: s.up.Load(),
+		ID: s.id, Addr: s.cluster.advertised(s.server.addr), Status: s.cluster.advertised(s.status.addr), Up: s.up.Load(),
 		Commands: map[string]uint64{}, Unary: map[string]uint64{},
 		Messages: s.stats.messages.Load(), MessageSizes: map[string]uint64{}, RegionErrors: s.stats.refusedByType(),
 	}

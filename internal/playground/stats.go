@@ -8,12 +8,14 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// storeStats counts what a store was asked. Counting costs a few atomic adds per message, none per command.
+// storeStats counts what a store was asked. Counting costs a few atomic adds and two readings of the clock per message, none per command.
 type storeStats struct {
 	batched  [256]atomic.Uint64 // commands that came in BatchCommands messages
 	unary    [256]atomic.Uint64
+	served   [256]served // both, by the time that it took to answer
 	messages atomic.Uint64
 	sizes    [messageSizes]atomic.Uint64 // messages by commands, in powers of two
 
@@ -24,14 +26,39 @@ type storeStats struct {
 func (s *storeStats) message(slots []*slot) {
 	s.messages.Add(1)
 	s.sizes[min(bits.Len(uint(len(slots))), messageSizes-1)].Add(1)
+	eachKind(slots, func(cmd command, n int) { s.batched[cmd].Add(uint64(n)) })
+}
+
+// answered counts commands of a message that were served in took, each.
+func (s *storeStats) answered(slots []*slot, took time.Duration) {
+	eachKind(slots, func(cmd command, n int) { s.served[cmd].add(n, took) })
+}
+
+// eachKind calls do for each series of commands of one kind.
+func eachKind(slots []*slot, do func(cmd command, n int)) {
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].cmd == slots[0].cmd {
 			n++
 		}
-		s.batched[slots[0].cmd].Add(uint64(n))
+		do(slots[0].cmd, n)
 		slots = slots[n:]
 	}
+}
+
+// served counts commands of one kind and adds up their durations.
+type served struct {
+	commands    atomic.Uint64
+	nanoseconds atomic.Int64
+}
+
+func (s *served) add(n int, took time.Duration) {
+	s.commands.Add(uint64(n))
+	s.nanoseconds.Add(int64(n) * int64(took))
+}
+
+func (s *served) load() (commands uint64, took time.Duration) {
+	return s.commands.Load(), time.Duration(s.nanoseconds.Load())
 }
 
 func (s *storeStats) refused(kind string) {

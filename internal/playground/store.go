@@ -25,6 +25,7 @@ type store struct {
 	storage  *storage
 	topology *topology
 	server   server
+	status   httpServer
 
 	up      atomic.Bool // as the other stores and PD see it
 	trouble atomic.Pointer[trouble]
@@ -35,17 +36,39 @@ func (s *store) register(g *grpc.Server) { tikvpb.RegisterTikvServer(g, s) }
 
 func (s *store) meta() *metapb.Store {
 	return &metapb.Store{
-		Id: s.id, Address: s.cluster.advertised(&s.server), State: metapb.StoreState_Up, NodeState: metapb.NodeState_Serving, Version: serverVersion,
+		Id: s.id, Address: s.cluster.advertised(s.server.addr), StatusAddress: s.cluster.advertised(s.status.addr),
+		State: metapb.StoreState_Up, NodeState: metapb.NodeState_Serving, Version: serverVersion,
 	}
+}
+
+// start opens both ports, as a process that starts.
+func (s *store) start() error {
+	if err := s.server.start(); err != nil {
+		return err
+	}
+	if err := s.status.start(); err != nil {
+		s.server.stop()
+		return err
+	}
+	s.up.Store(true)
+	return nil
+}
+
+// stop closes both ports and all connections, as a process that is killed.
+func (s *store) stop() {
+	s.up.Store(false)
+	s.status.stop()
+	s.server.stop()
 }
 
 // unary serves one command that came as a call of its own.
 func unary[Q, R any](ctx context.Context, s *store, cmd command, req *Q, serve func(*call, *Q, *R)) (*R, error) {
+	arrived := time.Now()
 	s.stats.unary[cmd].Add(1)
 	var f fault
 	if d := s.trouble.Load(); d != nil {
 		f = d.strike()
-		if err := s.hold(ctx, time.Now().Add(f.delay)); err != nil {
+		if err := s.hold(ctx, arrived.Add(f.delay)); err != nil {
 			return nil, status.FromContextError(err).Err()
 		}
 	}
@@ -56,6 +79,7 @@ func unary[Q, R any](ctx context.Context, s *store, cmd command, req *Q, serve f
 	if err := c.finish(); err != nil {
 		return nil, status.Errorf(codes.Internal, "store %d: %v", s.id, err)
 	}
+	s.stats.served[cmd].add(1, time.Since(arrived))
 	return resp, nil
 }
 

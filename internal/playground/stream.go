@@ -36,6 +36,7 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		default:
 			return err
 		}
+		x.arrived = time.Now()
 		s.stats.message(x.slots[:x.used])
 		d := s.trouble.Load()
 		if d == nil && !x.anyHeavy() {
@@ -79,6 +80,7 @@ func (s *store) serve(x *exchange, slots []*slot, faults []fault, reply func(*ex
 	if err := x.finish(); err != nil {
 		return status.Errorf(codes.Internal, "store %d: %v", s.id, err)
 	}
+	s.stats.answered(slots, time.Since(x.arrived))
 	return reply(x)
 }
 
@@ -95,9 +97,8 @@ func (p *portion) add(s *slot, f fault) {
 
 // divide separates the commands of a message that are served at once from those that are delayed or heavy.
 func (s *store) divide(d *trouble, x *exchange) (now, later portion) {
-	arrived := time.Now()
-	later.due = arrived
-	stalled := d.stalled(arrived)
+	later.due = x.arrived
+	stalled := d.stalled(x.arrived)
 	for _, slot := range x.slots[:x.used] {
 		f := d.strike()
 		if empty := slot.other.GetEmpty(); slot.cmd == cmdEmpty && empty != nil {
@@ -108,7 +109,7 @@ func (s *store) divide(d *trouble, x *exchange) (now, later portion) {
 			continue
 		}
 		later.add(slot, f)
-		if due := arrived.Add(f.delay); due.After(later.due) {
+		if due := x.arrived.Add(f.delay); due.After(later.due) {
 			later.due = due
 		}
 	}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package playground
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
+)
+
+func fetch(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", errors.New(resp.Status)
+	}
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+// A store's status address is what PD says, and serves what the store did, under TiKV's names.
+func TestStatusAddress(t *testing.T) {
+	c := start(t, Options{Regions: 1, Stores: 1})
+	stores := c.stores
+	address := stores[0].meta().StatusAddress
+	if address == "" || address != c.StatusAddrs()[0] {
+		t.Fatalf("PD says %q, the cluster %q", address, c.StatusAddrs())
+	}
+	page := func() string {
+		t.Helper()
+		text, err := fetch(t.Context(), "http://"+address+"/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if text := page(); strings.Contains(text, "raw_get") || strings.Contains(text, "too_busy") {
+		t.Errorf("figures of what has not happened:\n%s", text)
+	}
+	for range 3 {
+		if _, err := stores[0].RawGet(t.Context(), &kvrpcpb.RawGetRequest{Context: contextOf(c, nil), Key: []byte("a")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send, receive := talk(t, c, "")
+	send([]uint64{1, 2}, get(contextOf(c, nil), "a"), get(contextOf(c, nil), "b"))
+	receive()
+	for _, want := range []string{
+		`tikv_grpc_msg_duration_seconds_count{priority="unknown",type="raw_get"} 5`,
+		`tikv_raftstore_region_count{type="leader"} 1`,
+		`tikv_raftstore_region_count{type="region"} 1`,
+		`tikv_server_info{hash="playground",version="v` + serverVersion + `"}`,
+	} {
+		if text := page(); !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+
+	var config struct {
+		Storage struct {
+			APIVersion int `json:"api-version"`
+		}
+	}
+	text, err := fetch(t.Context(), "http://"+address+"/config")
+	if err := errors.Join(err, json.Unmarshal([]byte(text), &config)); err != nil || config.Storage.APIVersion != 1 {
+		t.Errorf("configuration %q: %v", text, err)
+	}
+	if _, err := fetch(t.Context(), "http://"+address+"/status"); err != nil {
+		t.Error(err)
+	}
+
+	// A stalled store answers when the stall is over, a dead one not at all, one that is back at the same address.
+	if err := c.StallStore(1, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := fetch(short, "http://"+address+"/metrics"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a stalled store: %v", err)
+	}
+	if err := c.StopStore(1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetch(t.Context(), "http://"+address+"/metrics"); err == nil {
+		t.Error("a dead store answers")
+	}
+	if err := c.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	page()
+}
+
+func TestSnakeCase(t *testing.T) {
+	for name, want := range map[string]string{"RawGet": "raw_get", "RawGetKeyTTL": "raw_get_key_ttl", "RawCompareAndSwap": "raw_compare_and_swap"} {
+		if got := snakeCase(name); got != want {
+			t.Errorf("%s became %s, want %s", name, got, want)
+		}
+	}
+}
