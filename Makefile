@@ -30,6 +30,10 @@ demo: build ## the main job on this machine: playground, 3 workers, load, run, r
 test: ## all tests that need nothing but Go
 	$(GO) test -p 1 ./... # one package at a time: many of them measure time
 
+.PHONY: test-faults
+test-faults: ## each fault of docs/failure-model.md, with real processes (some minutes)
+	KVBENCH_FAULTS=1 $(GO) test -count 1 -timeout 20m -parallel 2 -run '^TestFault' ./cmd/kvbench
+
 .PHONY: soak
 soak: ## both drivers through each disturbance of a cluster, a minute each, with every value and write verified
 	KVBENCH_SOAK=1 $(GO) test -count 1 -timeout 60m -parallel 2 -v -run '^TestSoak$$' ./cmd/kvbench

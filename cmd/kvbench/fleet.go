@@ -46,64 +46,73 @@ func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
 }
 
 // connect finds the workers, or the first so many if a number is expected, and says
-// hello to them. release ends what it started.
+// hello to them: all must answer. release ends what it started.
 func (l *fleetFlags) connect(ctx context.Context, expected int, log *slog.Logger) (fleet *coordinator.Fleet, release func() error, err error) {
-	release = func() error { return nil }
-	options := coordinator.Options{Security: l.security, Log: log}
-	var targets []coordinator.Target
-	switch {
-	case l.kube && l.workers != "":
-		return nil, nil, usage(errors.New("--kube and --workers exclude each other"))
-	case l.kube:
-		pods, err := l.findPods(ctx, expected, log)
-		if err == nil {
-			options.Security, err = credentials(ctx, l.security, pods)
-		}
-		if err != nil {
-			return nil, nil, exitcode.With(exitcode.Unreachable, err)
-		}
-		for _, p := range pods.Workers {
-			targets = append(targets, coordinator.Target{Address: p.Name, Host: p.Host, Dial: p.DialAddress})
-		}
-	case l.workers != "":
-		if targets, err = coordinator.Targets(ctx, l.workers); err != nil {
-			return nil, nil, err
-		}
-	case l.local > 0:
-		cores, err := l.tune.begin()
-		if err != nil {
-			return nil, nil, err
-		}
-		workers, err := localfleet.Start(l.local, worker.Config{Version: version, Cores: cores, Tune: l.tune.apply, Open: opener(nil), Log: log})
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, address := range workers.Addresses {
-			targets = append(targets, coordinator.Target{Address: address})
-		}
-		options.Security, release = workers.Security, workers.Close
-	default:
-		return nil, nil, usage(errors.New("which workers? give --workers, or --kube"))
-	}
-	if expected > 0 && len(targets) > expected {
-		targets = targets[:expected]
-	}
-	fleet, err = coordinator.Connect(ctx, targets, options)
+	l.pods.Count, l.pods.Wait = expected, time.Minute
+	l.pods.Waiting = func(why error) { log.Warn("waiting up to a minute", "for", why) }
+	addresses, options, stop, err := l.find(ctx, log)
 	if err != nil {
-		return nil, nil, errors.Join(err, release())
+		return nil, nil, err
 	}
-	stop := release
+	if expected > 0 && len(addresses) > expected {
+		addresses = addresses[:expected]
+	}
+	fleet, err = coordinator.Connect(ctx, addresses, options)
+	if err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
 	return fleet, func() error {
 		fleet.Close()
 		return stop()
 	}, nil
 }
 
-// findPods finds so many worker pods, or all if that is 0, and says what it waits for.
-func (l *fleetFlags) findPods(ctx context.Context, expected int, log *slog.Logger) (*kube.Fleet, error) {
-	l.pods.Count, l.pods.Wait = expected, time.Minute
-	l.pods.Waiting = func(why error) { log.Warn("waiting up to a minute", "for", why) }
-	return kube.Find(ctx, l.pods)
+// reach finds those workers that answer within seconds. Close ends the fleet.
+func (l *fleetFlags) reach(ctx context.Context, log *slog.Logger) (*coordinator.Fleet, error) {
+	addresses, options, _, err := l.find(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	return coordinator.Reach(ctx, addresses, options)
+}
+
+// find finds the workers, or starts local ones, which release ends.
+func (l *fleetFlags) find(ctx context.Context, log *slog.Logger) (addresses []coordinator.Address, options coordinator.Options, release func() error, err error) {
+	release = func() error { return nil }
+	options = coordinator.Options{Security: l.security, Log: log}
+	switch {
+	case l.kube && l.workers != "":
+		err = usage(errors.New("--kube and --workers exclude each other"))
+	case l.kube:
+		pods, err := kube.Find(ctx, l.pods)
+		if err == nil {
+			options.Security, err = credentials(ctx, l.security, pods)
+		}
+		if err != nil {
+			return nil, options, nil, exitcode.With(exitcode.Unreachable, err)
+		}
+		for _, p := range pods.Workers {
+			addresses = append(addresses, coordinator.Address{Name: p.Name, Host: p.Host, Dial: p.DialAddress})
+		}
+	case l.workers != "":
+		addresses, err = coordinator.Addresses(ctx, l.workers)
+	case l.local > 0:
+		cores, err := l.tune.begin()
+		if err != nil {
+			return nil, options, nil, err
+		}
+		workers, err := localfleet.Start(l.local, worker.Config{Version: version, Cores: cores, Tune: l.tune.apply, Open: opener(nil), Log: log})
+		if err != nil {
+			return nil, options, nil, err
+		}
+		for _, a := range workers.Addresses {
+			addresses = append(addresses, coordinator.Address{Name: a})
+		}
+		options.Security, release = workers.Security, workers.Close
+	default:
+		err = usage(errors.New("which workers? give --workers, or --kube"))
+	}
+	return addresses, options, release, err
 }
 
 // credentials are those that the flags give, and otherwise those that the pods name.

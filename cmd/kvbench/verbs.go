@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/units"
 )
 
@@ -26,11 +27,12 @@ func (a *app) fleetVerb(cmd *cobra.Command, do func(ctx context.Context, f *coor
 		ctx, _, release := a.interruptible()
 		defer release()
 		log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		f, disconnect, err := fleet.connect(ctx, 0, log)
-		if err == nil {
-			err = errors.Join(do(ctx, f, args), disconnect())
+		f, err := fleet.reach(ctx, log)
+		if err != nil {
+			return err
 		}
-		return err
+		defer f.Close()
+		return do(ctx, f, args)
 	}
 	return cmd
 }
@@ -42,18 +44,19 @@ func (a *app) statusCommand() *cobra.Command {
 		Example: "  kvbench status --workers 127.0.0.1:7070,127.0.0.1:7071\n  kvbench status --kube --json",
 	}, func(ctx context.Context, f *coordinator.Fleet, _ []string) error {
 		var rows []statusRow
-		for _, s := range f.Status(ctx) {
+		all, partly := f.Status(ctx)
+		for _, s := range all {
 			rows = append(rows, newStatusRow(s))
 		}
 		if asJSON {
-			return writeJSON(a.stdout, rows)
+			return errors.Join(partly, writeJSON(a.stdout, rows))
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "WORKER\tADDRESS\tSTATE\tRUN\tELAPSED\tOPERATIONS\tERRORS\tRUNS KEPT")
 		for _, r := range rows {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.0f s\t%d\t%d\t%d\n", r.Name, r.Address, r.State, r.Run, r.ElapsedS, r.Operations, r.Errors, len(r.Kept))
 		}
-		return w.Flush()
+		return errors.Join(partly, w.Flush())
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
@@ -98,7 +101,7 @@ func (a *app) stopCommand() *cobra.Command {
 		Example: "  kvbench stop 20260102-150405-abcdef --workers 127.0.0.1:7070",
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
 		n, err := f.Stop(ctx, args[0], grace)
-		if err == nil {
+		if n > 0 {
 			fmt.Fprintf(a.stderr, "stopped on %d workers\n", n)
 		}
 		return err
@@ -118,7 +121,7 @@ func (a *app) targetCommand() *cobra.Command {
 			return usage(fmt.Errorf("target %q: write a number above 0, in operations a second over the fleet", args[0]))
 		}
 		at, err := f.SetTarget(ctx, run, target)
-		if err == nil {
+		if err == nil || exitcode.Of(err) == exitcode.Degraded {
 			fmt.Fprintf(a.stderr, "%s operations a second from %v of the run on\n", units.Grouped(target), at.Round(time.Millisecond))
 		}
 		return err
@@ -136,12 +139,15 @@ func (a *app) collectCommand() *cobra.Command {
 coordinator was lost. It need not be the machine that started the run. What is there already is completed.`,
 		Example: "  kvbench collect 20260102-150405-abcdef --kube",
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
-		dir, err := f.Collect(ctx, args[0], out)
-		if err != nil {
-			return err
+		dir, partly := f.Collect(ctx, args[0], out)
+		if dir == "" {
+			return partly
 		}
 		fmt.Fprintln(a.stderr, "results:", dir)
-		return report.write(a, dir)
+		if err := report.write(a, dir); partly == nil {
+			return err
+		}
+		return partly // of which the report cannot know
 	})
 	cmd.Flags().StringVar(&out, "out", "results", "`folder` that has or gets the run's folder")
 	report.add(cmd, render.Documents)

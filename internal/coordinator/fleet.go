@@ -30,19 +30,19 @@ import (
 	"github.com/kvbench/kvbench/internal/results"
 )
 
-// Target is how a worker is reached.
-type Target struct {
-	Address string // host:port, or with Dial whatever names the worker to the user
-	Host    string // name that its certificate must carry; empty: the host of Address
-	Dial    control.Dialer
+// Address is how a worker is reached.
+type Address struct {
+	Name string // host:port, or with Dial whatever names the worker to the user
+	Host string // name that its certificate must carry; empty: the host of Name
+	Dial control.Dialer
 }
 
 const dnsScheme = "dns:///"
 
-// Targets reads a list of workers: host:port separated by commas, or
+// Addresses reads a list of workers: host:port separated by commas, or
 // dns:///name:port, which stands for every address of that name.
-func Targets(ctx context.Context, list string) ([]Target, error) {
-	var targets []Target
+func Addresses(ctx context.Context, list string) ([]Address, error) {
+	var found []Address
 	for _, item := range strings.Split(list, ",") {
 		item = strings.TrimSpace(item)
 		if item == "" {
@@ -54,28 +54,28 @@ func Targets(ctx context.Context, list string) ([]Target, error) {
 			return nil, exitcode.With(exitcode.Usage, fmt.Errorf("worker %q: want host:port, or dns:///name:port", item))
 		}
 		if !all {
-			targets = append(targets, Target{Address: address})
+			found = append(found, Address{Name: address})
 			continue
 		}
 		ips, err := net.DefaultResolver.LookupHost(ctx, host)
 		if err != nil {
 			return nil, exitcode.With(exitcode.Unreachable, fmt.Errorf("workers %s: %w", item, err))
 		}
-		addresses := podNames(ctx, host, port)
-		if len(addresses) == 0 {
+		names := podNames(ctx, host, port)
+		if len(names) == 0 {
 			for _, ip := range ips {
-				addresses = append(addresses, net.JoinHostPort(ip, port))
+				names = append(names, net.JoinHostPort(ip, port))
 			}
 		}
-		slices.SortFunc(addresses, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-		for _, address := range addresses {
-			targets = append(targets, Target{Address: address, Host: host})
+		slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+		for _, name := range names {
+			found = append(found, Address{Name: name, Host: host})
 		}
 	}
-	if len(targets) == 0 {
+	if len(found) == 0 {
 		return nil, exitcode.With(exitcode.Usage, errors.New("no workers are given"))
 	}
-	return targets, nil
+	return found, nil
 }
 
 // podNames returns the workers behind a headless Service of Kubernetes by the names
@@ -105,6 +105,7 @@ type Options struct {
 // Fleet is a set of workers that have answered. Close must be called at the end.
 type Fleet struct {
 	members []*member
+	absent  []*member // that Reach has left out, with the reason in failed
 	log     *slog.Logger
 }
 
@@ -114,46 +115,95 @@ type member struct {
 	name    string // unique in the fleet; of its directory in the results
 	address string
 	hello   *workerpb.HelloResponse
+	failed  error // to say hello
 	conn    *grpc.ClientConn
 	client  workerpb.WorkerClient
 }
 
-const helloTimeout = 10 * time.Second
+const (
+	helloTimeout = 10 * time.Second // to begin a run, for which all are needed
+	reachTimeout = 3 * time.Second  // to act on a run that goes on, with those that are there
+)
 
 // Connect says hello to all workers at once. It fails if one does not answer
 // within 10 s, speaks another version, or is there twice.
-func Connect(ctx context.Context, targets []Target, o Options) (*Fleet, error) {
-	f := &Fleet{log: o.Log}
-	for i, t := range targets {
-		host := cmp.Or(t.Host, hostOf(t.Address))
-		conn, err := control.Dial(t.Address, host, o.Security, t.Dial, o.Log)
-		if err != nil {
-			f.Close()
-			return nil, exitcode.With(exitcode.Usage, err)
-		}
-		f.members = append(f.members, &member{
-			index: i, name: t.Address, address: t.Address,
-			conn: conn, client: workerpb.NewWorkerClient(conn),
-		})
-	}
-	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
-	defer cancel()
-	err := f.all(ctx, func(ctx context.Context, m *member) (err error) {
-		m.hello, err = m.client.Hello(ctx, &workerpb.HelloRequest{})
-		if err == nil && m.hello.GetProtocol() != control.Protocol {
-			err = exitcode.With(exitcode.Unreachable, fmt.Errorf("it is kvbench %s and speaks version %d of the protocol, this is version %d: use the same kvbench everywhere",
-				m.hello.GetVersion(), m.hello.GetProtocol(), control.Protocol))
-		}
-		return err
-	})
+func Connect(ctx context.Context, addresses []Address, o Options) (*Fleet, error) {
+	f, err := greet(ctx, addresses, o, helloTimeout)
 	if err == nil {
-		err = f.identify()
+		err = f.failed(f.absent)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// Reach is Connect for verbs that act on a run which goes on whether they do or not: it
+// leaves out workers that do not answer within 3 s. What the fleet then does names
+// them in an error of code [exitcode.Degraded]. It fails if none answers.
+func Reach(ctx context.Context, addresses []Address, o Options) (*Fleet, error) {
+	f, err := greet(ctx, addresses, o, reachTimeout)
+	if err == nil && len(f.members) == 0 {
+		err = f.failed(f.absent)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// greet says hello to all workers at once, and tells those that answer from those
+// that do not.
+func greet(ctx context.Context, addresses []Address, o Options, timeout time.Duration) (*Fleet, error) {
+	f := &Fleet{log: o.Log}
+	var asked []*member
+	for i, a := range addresses {
+		host := cmp.Or(a.Host, hostOf(a.Name))
+		conn, err := control.Dial(a.Name, host, o.Security, a.Dial, o.Log)
+		if err != nil {
+			f.members = asked // to be closed
+			return f, exitcode.With(exitcode.Usage, err)
+		}
+		asked = append(asked, &member{
+			index: i, name: a.Name, address: a.Name,
+			conn: conn, client: workerpb.NewWorkerClient(conn),
+		})
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, m := range asked {
+		wg.Go(func() { m.failed = m.greet(ctx) })
+	}
+	wg.Wait()
+	for _, m := range asked {
+		if m.failed == nil {
+			f.members = append(f.members, m)
+		} else {
+			f.absent = append(f.absent, m)
+		}
+	}
+	return f, f.identify()
+}
+
+func (m *member) greet(ctx context.Context) (err error) {
+	m.hello, err = m.client.Hello(ctx, &workerpb.HelloRequest{})
+	if err == nil && m.hello.GetProtocol() != control.Protocol {
+		err = exitcode.With(exitcode.Unreachable, fmt.Errorf("it is kvbench %s and speaks version %d of the protocol, this is version %d: use the same kvbench everywhere",
+			m.hello.GetVersion(), m.hello.GetProtocol(), control.Protocol))
+	}
+	return err
+}
+
+// failed is why workers did not say hello; nil if there are none.
+func (f *Fleet) failed(absent []*member) error {
+	errs := make(map[string]error)
+	for _, m := range absent {
+		errs[m.name] = m.failed
+	}
+	return failures(errs, len(f.members)+len(f.absent))
 }
 
 func hostOf(address string) string {
@@ -213,13 +263,18 @@ func (f *Fleet) Size() int { return len(f.members) }
 
 // Close ends the connections. Runs go on if they are detached.
 func (f *Fleet) Close() {
-	for _, m := range f.members {
+	for _, m := range slices.Concat(f.members, f.absent) {
 		m.conn.Close()
 	}
 }
 
 // all calls do for all members at once, waits for all, and joins their errors.
 func (f *Fleet) all(ctx context.Context, do func(context.Context, *member) error) error {
+	return failures(f.each(ctx, do), len(f.members))
+}
+
+// each calls do for all members at once, waits for all, and returns their errors by name.
+func (f *Fleet) each(ctx context.Context, do func(context.Context, *member) error) map[string]error {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
@@ -235,5 +290,5 @@ func (f *Fleet) all(ctx context.Context, do func(context.Context, *member) error
 		})
 	}
 	wg.Wait()
-	return failures(errs, len(f.members))
+	return errs
 }

@@ -102,11 +102,11 @@ func (p *process) restart() {
 
 func fleetOf(t *testing.T, sec control.Security, ps ...*process) *Fleet {
 	t.Helper()
-	var targets []Target
+	var addresses []Address
 	for _, p := range ps {
-		targets = append(targets, Target{Address: p.address})
+		addresses = append(addresses, Address{Name: p.address})
 	}
-	f, err := Connect(t.Context(), targets, Options{Security: sec, Log: quiet})
+	f, err := Connect(t.Context(), addresses, Options{Security: sec, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func properties(t *testing.T, change map[string]string) *spec.Spec {
 	return s
 }
 
-func TestTargets(t *testing.T) {
+func TestAddresses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		list, want, err string
@@ -147,7 +147,7 @@ func TestTargets(t *testing.T) {
 		{list: "dns:///localhost", err: "dns:///localhost"},
 	}
 	for _, tt := range tests {
-		targets, err := Targets(t.Context(), tt.list)
+		addresses, err := Addresses(t.Context(), tt.list)
 		if tt.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.err) || exitcode.Of(err) != exitcode.Usage {
 				t.Errorf("%q: %v", tt.list, err)
@@ -155,22 +155,22 @@ func TestTargets(t *testing.T) {
 			continue
 		}
 		var got []string
-		for _, target := range targets {
-			got = append(got, target.Address)
+		for _, a := range addresses {
+			got = append(got, a.Name)
 		}
 		if err != nil || strings.Join(got, " ") != tt.want {
 			t.Errorf("%q: %v %v, want %s", tt.list, got, err, tt.want)
 		}
 	}
 	// A name stands for all of its addresses, and certificates must carry the name.
-	targets, err := Targets(t.Context(), "dns:///localhost:7070")
-	if err != nil || len(targets) == 0 {
-		t.Fatal(targets, err)
+	addresses, err := Addresses(t.Context(), "dns:///localhost:7070")
+	if err != nil || len(addresses) == 0 {
+		t.Fatal(addresses, err)
 	}
-	for _, target := range targets {
-		host, _, _ := net.SplitHostPort(target.Address)
-		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() || target.Host != "localhost" {
-			t.Errorf("%+v", target)
+	for _, a := range addresses {
+		host, _, _ := net.SplitHostPort(a.Name)
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() || a.Host != "localhost" {
+			t.Errorf("%+v", a)
 		}
 	}
 }
@@ -220,11 +220,11 @@ func TestConnectRefuses(t *testing.T) {
 		{"the same twice", []string{a.address, "localhost:" + a.address[strings.LastIndex(a.address, ":")+1:]}, exitcode.Usage, []string{"the same worker"}},
 	}
 	for _, tt := range tests {
-		var targets []Target
-		for _, address := range tt.addresses {
-			targets = append(targets, Target{Address: address})
+		var addresses []Address
+		for _, name := range tt.addresses {
+			addresses = append(addresses, Address{Name: name})
 		}
-		_, err := Connect(t.Context(), targets, Options{Log: quiet})
+		_, err := Connect(t.Context(), addresses, Options{Log: quiet})
 		if exitcode.Of(err) != tt.code {
 			t.Errorf("%s: %v, code %d, want %d", tt.name, err, exitcode.Of(err), tt.code)
 			continue

@@ -33,7 +33,7 @@ type Job struct {
 	Detach bool
 	// Lease is after how long a silence of this coordinator workers end the run; 0: 15 s.
 	Lease time.Duration
-	// LostAfter is after how long a silence a worker counts as lost; 0: 5 s.
+	// LostAfter is after how long a silence a worker counts as lost; 0: 3 s.
 	LostAfter time.Duration
 	// Rejoin is how long lost workers may still come back with their journals
 	// after the others have finished; 0: 10 s.
@@ -49,7 +49,7 @@ type Job struct {
 // The pace of watching.
 const (
 	defaultLease     = 15 * time.Second
-	defaultLostAfter = 5 * time.Second
+	defaultLostAfter = 3 * time.Second
 	defaultRejoin    = 10 * time.Second
 
 	// Workers are asked once a second, so long after a whole second of the run's

@@ -45,7 +45,7 @@ type View struct {
 	Operations int64   // ended so far, however
 	Rate       float64 // operations a second
 	RPCs       float64 // requests a second
-	Target     float64 // operations a second; 0 is unpaced
+	Target     float64 // operations a second that are asked for, of lost workers too; 0 is unpaced
 	NotFound   int64   // so far
 	Wrong      int64
 	Errors     int64
@@ -61,6 +61,7 @@ type WorkerView struct {
 	State         results.State
 	Reason        string        // why it is lost or has failed
 	Silent        time.Duration // since it was heard of
+	Unknown       bool          // it is at work and has not reported for two intervals: it has no rate now
 	ClockOffset   time.Duration // of its wall clock to ours
 	View
 }
@@ -112,21 +113,30 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 	} else {
 		s.Operations = r.operations
 	}
+	reporting := 0
 	for _, p := range r.parts {
 		w := WorkerView{Name: p.name, Address: p.address, State: p.state, Reason: p.reason, ClockOffset: p.offset.ahead}
 		if !p.lastSeen.IsZero() {
 			w.Silent = max(0, time.Since(p.lastSeen))
 		}
+		w.Unknown = p.state == results.Running && w.Silent > unknownAfter
 		w.count(p.totals)
 		s.Total.count(p.totals)
-		if p.state == results.Running { // others have no rate now
+		if p.state == results.Running && !w.Unknown { // others have no rate now
 			w.last(p.latest)
 			s.Total.last(p.latest)
+			reporting++
 		}
 		s.Workers = append(s.Workers, w)
 	}
+	if reporting > 0 { // all have the same share, and what is asked of the fleet is asked without the others too
+		s.Total.Target *= float64(len(r.parts)) / float64(reporting)
+	}
 	return s
 }
+
+// unknownAfter is how long a worker's last interval stands for what it does now: two intervals.
+const unknownAfter = 2 * time.Second
 
 // count adds what ended so far.
 func (v *View) count(t *workerpb.Totals) {

@@ -233,7 +233,11 @@ func TestGiveUp(t *testing.T) {
 	}
 	nothingLeft(t, db) // by their leases
 	f2 := fleetOf(t, control.Security{}, ps...)
-	for _, w := range f2.Status(t.Context()) {
+	all, err := f2.Status(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	for _, w := range all {
 		if w.Err != nil || !strings.Contains(w.Run.GetError(), "silent") {
 			t.Errorf("%s: %v, %q", w.Name, w.Err, w.Run.GetError())
 		}
@@ -436,7 +440,7 @@ func TestDialer(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t, "pod-0", &memory.DB{}, control.Security{}, quiet)
 	var dialled atomic.Int64
-	f, err := Connect(t.Context(), []Target{{Address: "pod-0", Dial: func(ctx context.Context, address string) (net.Conn, error) {
+	f, err := Connect(t.Context(), []Address{{Name: "pod-0", Dial: func(ctx context.Context, address string) (net.Conn, error) {
 		dialled.Add(1)
 		if address != "pod-0" {
 			t.Errorf("dialled %q", address)

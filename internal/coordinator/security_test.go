@@ -80,7 +80,7 @@ func TestStrangersDoNotDisturb(t *testing.T) {
 			"wrong token": guesser, "no token": known, "no certificate": nameless, "foreign certificate": foreign, "plain": {Token: secret},
 		} {
 			for range 3 {
-				if f, err := Connect(t.Context(), []Target{{Address: p.address}}, Options{Security: sec, Log: quiet}); err == nil {
+				if f, err := Connect(t.Context(), []Address{{Name: p.address}}, Options{Security: sec, Log: quiet}); err == nil {
 					t.Errorf("%s: was let in", name)
 					f.Close()
 				}
@@ -185,7 +185,7 @@ func TestRenewedCredentials(t *testing.T) {
 	fleetOf(t, owner, p)
 	stale := owner
 	stale.TokenFile, stale.Token = "", "the-token-of-last-month"
-	if _, err := Connect(t.Context(), []Target{{Address: p.address}}, Options{Security: stale, Log: quiet}); err == nil {
+	if _, err := Connect(t.Context(), []Address{{Name: p.address}}, Options{Security: stale, Log: quiet}); err == nil {
 		t.Error("the old token is still accepted")
 	}
 }

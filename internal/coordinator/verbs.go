@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,24 +33,27 @@ type WorkerStatus struct {
 	Err           error               // it does not answer
 }
 
-const verbTimeout = 10 * time.Second
+const verbTimeout = 5 * time.Second
 
-// Status asks every worker how it is. It renews no lease.
-func (f *Fleet) Status(ctx context.Context) []WorkerStatus {
+// Status asks every worker how it is, in the order in which they were named. It renews
+// no lease. The error names those that do not answer; they are in the list as well.
+func (f *Fleet) Status(ctx context.Context) ([]WorkerStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
-	all := make([]WorkerStatus, len(f.members))
-	var wg sync.WaitGroup
-	for i, m := range f.members {
-		wg.Go(func() {
-			all[i] = WorkerStatus{Name: m.name, Address: m.address, Version: m.hello.GetVersion()}
-			if err := all[i].ask(ctx, m); err != nil {
-				all[i].Err = failure(err)
-			}
-		})
+	all := make([]WorkerStatus, len(f.members)+len(f.absent))
+	for _, m := range slices.Concat(f.members, f.absent) {
+		all[m.index] = WorkerStatus{Name: m.name, Address: m.address, Version: m.hello.GetVersion(), Err: m.failed}
 	}
-	wg.Wait()
-	return all
+	errs := f.each(ctx, func(ctx context.Context, m *member) error {
+		all[m.index].Err = all[m.index].ask(ctx, m)
+		return all[m.index].Err
+	})
+	for i := range all {
+		if all[i].Err != nil {
+			all[i].Err = failure(all[i].Err)
+		}
+	}
+	return all, f.partly(errs)
 }
 
 func (s *WorkerStatus) ask(ctx context.Context, m *member) error {
@@ -69,7 +74,8 @@ func (s *WorkerStatus) ask(ctx context.Context, m *member) error {
 }
 
 // Stop ends a run wherever it is active, gives calls in flight so long, and
-// returns how many workers have stopped it. It is an error if none runs it.
+// returns how many workers have stopped it. It is an error if none runs it, and one of
+// code [exitcode.Degraded] if some cannot be told.
 func (f *Fleet) Stop(ctx context.Context, runID string, grace time.Duration) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, grace+verbTimeout)
 	defer cancel()
@@ -84,6 +90,7 @@ const retargetLead = time.Second
 
 // SetTarget changes the target of a run that is active, in operations a second over
 // the fleet, on all of its workers at one moment of the run's clock, which it returns.
+// An error of code [exitcode.Degraded] names those that cannot be told.
 func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
@@ -95,7 +102,7 @@ func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (ti
 		defer mu.Unlock()
 		now = max(now, time.Duration(resp.GetRun().GetElapsedNanos()))
 		return err
-	}); err != nil {
+	}); err != nil && exitcode.Of(err) != exitcode.Degraded {
 		return 0, err
 	}
 	at := now + retargetLead
@@ -109,7 +116,8 @@ func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (ti
 // Collect copies what the workers keep of a run into out, in which the run's
 // directory may be from before, and returns that directory. If it is not there, the
 // run's record is the one that the workers were given at the start. Workers that do
-// not have the run are passed over; it is an error if none has it.
+// not have the run are passed over; it is an error if none has it. An error of code
+// [exitcode.Degraded] comes with the directory, and names those that could not be asked.
 func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) {
 	if err := results.CheckName(runID); err != nil {
 		return "", exitcode.With(exitcode.Usage, fmt.Errorf("run: %w", err))
@@ -124,7 +132,7 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	_, err = f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
+	_, partly := f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
 		list, err := m.client.ListRuns(ctx, &workerpb.ListRunsRequest{})
 		if err != nil {
 			return err
@@ -145,13 +153,16 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) 
 		}
 		return status.Error(codes.NotFound, "it has no journal of the run")
 	})
-	if err != nil {
-		return dir, err
+	if partly != nil && exitcode.Of(partly) != exitcode.Degraded {
+		return "", partly
 	}
 	if err := settle(record, dir); err != nil {
-		return dir, err
+		return "", err
 	}
-	return dir, results.WriteRun(dir, record)
+	if err := results.WriteRun(dir, record); err != nil {
+		return "", err
+	}
+	return dir, partly
 }
 
 // restore begins a run's directory with its record.
@@ -176,7 +187,7 @@ func (f *Fleet) record(ctx context.Context, runID string) (*results.Run, error) 
 			text = resp.GetRecord()
 		}
 		return err
-	}); err != nil {
+	}); err != nil && exitcode.Of(err) != exitcode.Degraded {
 		return nil, err
 	}
 	if len(text) == 0 {
@@ -240,22 +251,36 @@ func settle(record *results.Run, dir string) error {
 }
 
 // whoRuns calls do for all members, passes over those that do not know the run, and
-// returns how many do.
+// returns how many have done it. An error of code [exitcode.Degraded] names the others.
 func (f *Fleet) whoRuns(ctx context.Context, runID string, do func(context.Context, *member) error) (int, error) {
-	var mu sync.Mutex
-	known := 0
-	err := f.all(ctx, func(ctx context.Context, m *member) error {
-		err := do(ctx, m)
+	errs := f.each(ctx, do)
+	done := len(f.members) - len(errs)
+	for name, err := range errs {
 		if status.Code(err) == codes.NotFound {
-			return nil
+			delete(errs, name)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		known++
-		return err
-	})
-	if err == nil && known == 0 {
-		err = exitcode.With(exitcode.Unreachable, fmt.Errorf("none of the %d workers knows run %s", f.Size(), runID))
 	}
-	return known, err
+	switch {
+	case done > 0:
+		return done, f.partly(errs)
+	case len(errs) > 0:
+		return 0, failures(errs, len(f.members))
+	}
+	return 0, errors.Join(
+		exitcode.With(exitcode.Unreachable, fmt.Errorf("none of the %d workers knows run %s", f.Size(), runID)),
+		f.failed(f.absent))
+}
+
+// partly is what a verb that has done its work says of those that had no part in
+// it: members by name, and the absent; nil if there are none.
+func (f *Fleet) partly(errs map[string]error) error {
+	all := maps.Clone(errs)
+	for _, m := range f.absent {
+		all[m.name] = m.failed
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	n := len(f.members) + len(f.absent)
+	return &exitcode.Error{Code: exitcode.Degraded, Err: fmt.Errorf("%d of %d workers had no part in this:\n%w", len(all), n, failures(all, n))}
 }

@@ -143,6 +143,7 @@ func (r *running) pull(ctx context.Context, p *part) error {
 func (r *running) heard(p *part, resp *workerpb.StatusResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	away := p.lastSeen
 	p.lastSeen = time.Now()
 	p.totals = resp.GetTotals()
 	if iv := resp.GetIntervals(); len(iv) > 0 {
@@ -152,7 +153,8 @@ func (r *running) heard(p *part, resp *workerpb.StatusResponse) {
 	p.skew = max(0, time.Duration(resp.GetRun().GetStartSkewNanos()))
 	if p.state == results.Lost {
 		p.state, p.reason = results.Running, ""
-		r.changed(p, "worker-back", "it answers again, and had gone on")
+		r.changed(p, "worker-back", fmt.Sprintf("it answers again, and had gone on; not heard of from %.1f s to %.1f s",
+			max(0, away.Sub(r.zero)).Seconds(), p.lastSeen.Sub(r.zero).Seconds()))
 	}
 }
 

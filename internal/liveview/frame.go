@@ -184,7 +184,7 @@ func abs(n int) int { return max(n, -n) }
 
 // state is a worker's state in at most 11 characters.
 func state(w *coordinator.WorkerView) string {
-	if w.State == results.Running && w.Silent > 2*time.Second {
+	if w.Unknown {
 		return fmt.Sprintf("silent %.0fs", min(w.Silent.Seconds(), 999))
 	}
 	return string(w.State)
@@ -203,7 +203,7 @@ func differing(all []coordinator.WorkerView, n int) []coordinator.WorkerView {
 	strange := func(i int) float64 {
 		w := &all[i]
 		d := math.Abs(w.Rate-median) / max(1, median)
-		if bad(w.State) || w.Silent > 2*time.Second {
+		if away(w) {
 			d += 1e6
 		}
 		if w.Wrong > 0 || w.Errors > 0 {
@@ -230,6 +230,9 @@ func differing(all []coordinator.WorkerView, n int) []coordinator.WorkerView {
 }
 
 func bad(s results.State) bool { return s == results.Lost || s == results.Failed }
+
+// away tells whether nothing is known of what a worker does now.
+func away(w *coordinator.WorkerView) bool { return bad(w.State) || w.Unknown }
 
 // quantile is a percentile of a histogram of microseconds.
 func quantile(h *hdrhistogram.Histogram, percentile float64) string {

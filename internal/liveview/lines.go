@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
-	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/units"
 )
 
@@ -21,26 +20,32 @@ type lines struct {
 	mu    sync.Mutex
 	queue chan string // nil: nothing is being written
 	ended chan struct{}
-	lost  int // lines that found no room
-	told  map[string]results.State
+	lost  int                                // lines that found no room
+	told  map[string]*coordinator.WorkerView // as a line was last written of it
 	last  string
 }
 
 func newLines(out io.Writer) *lines {
-	return &lines{out: out, told: make(map[string]results.State)}
+	return &lines{out: out, told: make(map[string]*coordinator.WorkerView)}
 }
 
 func (v *lines) Show(s *coordinator.Snapshot) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, w := range s.Workers {
-		if v.told[w.Name] != w.State && bad(w.State) {
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		before := v.told[w.Name]
+		switch {
+		case before != nil && before.State == w.State && before.Unknown == w.Unknown:
+			continue
+		case bad(w.State):
 			v.write(fmt.Sprintf("worker %s is %s: %s", w.Name, w.State, w.Reason))
-		}
-		if bad(v.told[w.Name]) && !bad(w.State) {
+		case w.Unknown:
+			v.write(fmt.Sprintf("worker %s has not reported for %.0f s: what it does is unknown", w.Name, w.Silent.Seconds()))
+		case before != nil && away(before):
 			v.write(fmt.Sprintf("worker %s is back", w.Name))
 		}
-		v.told[w.Name] = w.State
+		v.told[w.Name] = w
 	}
 	if l := headline(s); l != v.last {
 		v.last = l
@@ -117,7 +122,7 @@ func headline(s *coordinator.Snapshot) string {
 	}
 	atWork := 0
 	for _, w := range s.Workers {
-		if !bad(w.State) {
+		if !away(&w) {
 			atWork++
 		}
 	}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// The tests here are of docs/failure-model.md: each makes a fault with real processes.
+// `make test-faults` runs them.
+func fault(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KVBENCH_FAULTS") == "" {
+		t.Skip("make test-faults runs it")
+	}
+	t.Parallel()
+}
+
+// freeze stops a process as a paused machine does, until the test is over.
+func (p *process) freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	p.t.Cleanup(func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) })
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// kill ends a process as kill -9 does, and waits for its end.
+func (p *process) kill() {
+	p.t.Helper()
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// mentions checks what a process has said.
+func (p *process) mentions(texts ...string) {
+	p.t.Helper()
+	stdout, stderr := p.said()
+	for _, text := range texts {
+		if !strings.Contains(stdout+stderr, text) {
+			p.t.Errorf("%v does not say %q:\n%s%s", p.cmd.Args[1:], text, stdout, stderr)
+		}
+	}
+}
+
+// exits checks the code that a process ends with, within so long.
+func (p *process) exits(code int, within time.Duration) {
+	p.t.Helper()
+	if got := p.code(within); got != code {
+		_, stderr := p.said()
+		p.t.Errorf("%v: exit code %d, want %d\n%s", p.cmd.Args[1:], got, code, stderr)
+	}
+}
+
+// report is the one run of a process's JSON report.
+func (p *process) report() *analysis.Report {
+	p.t.Helper()
+	stdout, stderr := p.said()
+	var doc analysis.Document
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+		p.t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
+	}
+	return doc.Runs[0]
+}
+
+// address is where a worker listens.
+func (f *fleet) address(worker int) string { return strings.Split(f.args[1], ",")[worker] }
+
+// detached starts a run that goes on by itself.
+func (f *fleet) detached(args ...string) (id string) {
+	t := f.workers[0].t
+	t.Helper()
+	run := start(t, f.verb(append([]string{"run", "-w", "read", "--detach"}, args...)...)...)
+	run.exits(0, time.Minute)
+	id, _, _ = strings.Cut(run.until("kvbench collect "), " ")
+	return strings.TrimSpace(id)
+}
+
+// TestFaultVerbsActOnThoseThatAnswer: of three workers one is dead and one is frozen.
+// The third can be looked at, steered, stopped and collected within seconds.
+func TestFaultVerbsActOnThoseThatAnswer(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 3)
+	id := f.detached("--target", "300", "--duration", "10m")
+	f.workers[1].kill()
+	f.workers[2].freeze()
+	for _, verb := range [][]string{
+		{"status", "--json"},
+		{"target", "600"},
+		{"stop", id},
+		{"collect", id, "--json", "--out", f.out},
+	} {
+		began := time.Now()
+		p := start(t, append(verb, f.args[:2]...)...)
+		p.exits(exitcode.Degraded, 20*time.Second)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s took %v", verb[0], took)
+		}
+		p.mentions("2 of 3 workers", f.address(1), f.address(2))
+		switch stdout, _ := p.said(); verb[0] {
+		case "status":
+			var rows []statusRow
+			if err := json.Unmarshal([]byte(stdout), &rows); err != nil || len(rows) != 3 ||
+				rows[0].State != "running" || rows[1].State != "unreachable" || rows[2].State != "unreachable" {
+				t.Errorf("status: %v\n%s", err, stdout)
+			}
+		case "stop":
+			p.mentions("stopped on 1 worker")
+		case "collect":
+			if r := p.report(); r.Operations == 0 {
+				t.Error("nothing of the worker that answers is collected")
+			}
+		}
+	}
+}
+
+// TestFaultSilentWorkerIsUnknown: the live rate drops what a frozen worker did two
+// intervals ago, and keeps what is asked of the fleet; that it is lost, and that it is back, is said.
+func TestFaultSilentWorkerIsUnknown(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "1000", "--duration", "20s", "--json")...)
+	run.until("p50")
+	run.until(" of 1,000 ")
+	f.workers[1].freeze()
+	frozen := time.Now()
+	run.until("has not reported for")
+	if took := time.Since(frozen); took > 6*time.Second {
+		t.Errorf("it took %v to say that a worker does not report", took)
+	}
+	run.until("is lost")
+	run.until(" of 1,000 ")                                                   // is still what is asked for
+	_, shown, _ := strings.Cut(strings.TrimSpace(run.until("is lost")), "\n") // the rest of that line is the reason
+	for line := range strings.Lines(shown) {
+		if !strings.Contains(line, " of 1,000") || !strings.Contains(line, "1/2 workers") {
+			t.Errorf("while a worker is lost: %q", line)
+		}
+	}
+	f.workers[1].signal(syscall.SIGCONT)
+	run.until("is back")
+	run.code(time.Minute) // of its verdict, which is not of this
+	var kinds []string
+	dirs, err := filepath.Glob(filepath.Join(f.out, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e := range results.Events(dirs[len(dirs)-1]) {
+		if e.Worker != "" {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	if got := strings.Join(kinds, " "); got != "worker-lost worker-back worker-finished worker-finished" {
+		t.Errorf("events: %s", got)
+	}
+}
