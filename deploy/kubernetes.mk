@@ -2,17 +2,18 @@
 
 IMAGE     ?= kvbench:dev
 ARCHES    ?= amd64 arm64
-IMAGE_TAR := bin/kvbench-image.tar
+REVISION  := $(shell git rev-parse HEAD 2>/dev/null)
+LAYOUT    := bin/kvbench-image
 
 .PHONY: image
 image: ## container image IMAGE for this machine, with Docker
-	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) -t $(IMAGE) .
 
 .PHONY: image-tar
-image-tar: ## the same as an OCI archive for ARCHES, cross-compiled, without Docker
+image-tar: ## the same without Docker, for ARCHES: OCI layout bin/kvbench-image, and as archive bin/kvbench-image.tar
 	for arch in $(ARCHES); do \
 	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kvbench-linux-$$arch ./cmd/kvbench || exit 1; done
-	$(GO) run ./deploy/imagetar -image $(IMAGE) -version $(VERSION) -o $(IMAGE_TAR) $(foreach a,$(ARCHES),linux/$(a)=bin/kvbench-linux-$(a))
+	$(GO) run ./deploy/imagetar -image $(IMAGE) -version $(VERSION) -revision "$(REVISION)" -o $(LAYOUT) $(foreach a,$(ARCHES),linux/$(a)=bin/kvbench-linux-$(a))
 
 .PHONY: e2e-kubernetes
 e2e-kubernetes: build $(if $(LOAD_IMAGE),image-tar) ## everything on a cluster: KUBECONFIG=FILE [IMAGE=NAME] [LOAD_IMAGE='kind load image-archive']

@@ -21,7 +21,7 @@ func (a *app) certsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "certs",
 		GroupID: "serve",
-		Short:   "Make a small CA and certificates for workers and coordinators",
+		Short:   "Make a small CA and certificates for workers and coordinators, or a token",
 		Long: `Make a certificate authority, a certificate for the workers and one for coordinators,
 for people who have no PKI at hand. Run it again to renew the certificates under the
 same authority; running workers take up changed files by themselves.`,
@@ -42,6 +42,29 @@ same authority; running workers take up changed files by themselves.`,
 	f.StringVar(&dir, "out", "certs", "`folder` to write to")
 	f.StringSliceVar(&hosts, "host", []string{"127.0.0.1", "localhost"}, "names and addresses of the workers, wildcards allowed")
 	f.IntVar(&days, "days", 365, "how many `days` the certificates are valid")
+	cmd.AddCommand(a.tokenCommand())
+	return cmd
+}
+
+func (a *app) tokenCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make a token that workers and coordinators share",
+		Long: `Write a random secret to a file that only you may read, for --token-file of workers and
+coordinators. A file that is there is left alone, since workers know its token.`,
+		Example: `  kvbench certs token --out token
+  kvbench worker --listen 0.0.0.0:7070 --token-file token`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := control.MakeToken(file); err != nil {
+				return usage(err)
+			}
+			fmt.Fprintf(a.stdout, "wrote %s\n", file)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "out", "token", "`file` to write")
 	return cmd
 }
 

@@ -82,7 +82,7 @@ func setUp(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	c.write("k8s/kvbench/base/token", rand.Text()+"\n")
+	c.write("k8s/kvbench/components/token/token", rand.Text()+"\n")
 
 	image := cmp.Or(os.Getenv("IMAGE"), "kvbench:dev")
 	name, tag := image, "latest"

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command imagetar makes kvbench's container image without a Docker daemon: an
-// OCI archive for one or more platforms, from binaries that were cross-compiled.
-// It holds what deploy/Dockerfile makes, and the same binaries give the same bytes.
+// OCI layout for one or more platforms, as a folder and as an archive of it, from
+// binaries that were cross-compiled. It holds what deploy/Dockerfile makes, and the
+// same binaries give the same bytes.
 //
-//	imagetar -image kvbench:dev -o image.tar linux/amd64=kvbench-amd64 linux/arm64=kvbench-arm64
+//	imagetar -image kvbench:dev -o image linux/amd64=kvbench-amd64 linux/arm64=kvbench-arm64
 //
-// The archive is for "ctr images import", "kind load image-archive", "minikube
-// image load", "podman load", "skopeo copy oci-archive:image.tar …" and
-// "crane push".
+// The folder is for "crane push image …" and "skopeo copy --all oci:image …", the archive
+// image.tar for "ctr images import", "kind load image-archive", "minikube image load",
+// "podman load" and "skopeo copy --all oci-archive:image.tar …".
 package main
 
 import (
@@ -38,19 +39,32 @@ const user = "65532:65532"
 func main() {
 	image := flag.String("image", "kvbench:dev", "`name` that the archive gives the image")
 	version := flag.String("version", "dev", "kvbench's version, for the image's labels")
-	output := flag.String("o", "image.tar", "`file` to write")
+	revision := flag.String("revision", "", "commit that it was built from, for the image's labels")
+	output := flag.String("o", "image", "`folder` to write, and beside it the archive of that name and .tar; what is there is replaced")
 	flag.Usage = func() {
 		fmt.Fprintf(flag.CommandLine.Output(), "usage: imagetar [flags] PLATFORM=BINARY…\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(*image, *version, *output, flag.Args()); err != nil {
+	if err := run(*image, labels(*version, *revision), *output, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "imagetar:", err)
 		os.Exit(1)
 	}
 }
 
-func run(image, version, output string, platforms []string) error {
+// labels are those of the OCI image specification.
+func labels(version, revision string) map[string]string {
+	return map[string]string{
+		"org.opencontainers.image.title":       "kvbench",
+		"org.opencontainers.image.description": "Distributed YCSB-style load for TiKV's raw key-value API",
+		"org.opencontainers.image.source":      "https://github.com/kvbench/kvbench",
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+		"org.opencontainers.image.version":     version,
+		"org.opencontainers.image.revision":    revision,
+	}
+}
+
+func run(image string, labels map[string]string, output string, platforms []string) error {
 	ref, err := name.NewTag(image)
 	if err != nil {
 		return err
@@ -68,18 +82,21 @@ func run(image, version, output string, platforms []string) error {
 		if err != nil {
 			return err
 		}
-		img, err := build(*parsed, version, binary)
+		img, err := build(*parsed, labels, binary)
 		if err != nil {
 			return err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: parsed}})
 	}
-	return writeArchive(output, ref, index)
+	if err := writeLayout(output, ref, index); err != nil {
+		return err
+	}
+	return archiveFolder(output, output+".tar")
 }
 
-// build makes the image of one platform: one layer with the binary and a user to
-// run it.
-func build(platform v1.Platform, version, binary string) (v1.Image, error) {
+// build makes the image of one platform: one layer with the binary, a user to
+// run it, and a place for temporary files.
+func build(platform v1.Platform, labels map[string]string, binary string) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -89,6 +106,7 @@ func build(platform v1.Platform, version, binary string) (v1.Image, error) {
 		file{"etc/group", 0o644, []byte("nonroot:x:65532:\n")},
 		file{"etc/passwd", 0o644, []byte("nonroot:x:65532:65532:nonroot:/:/sbin/nologin\n")},
 		file{"kvbench", 0o755, program},
+		file{"tmp/", 0o1777, nil},
 	)
 	if err != nil {
 		return nil, err
@@ -114,11 +132,7 @@ func build(platform v1.Platform, version, binary string) (v1.Image, error) {
 		User:       user,
 		Entrypoint: []string{"/kvbench"},
 		Env:        []string{"PATH=/"},
-		Labels: map[string]string{
-			"org.opencontainers.image.title":    "kvbench",
-			"org.opencontainers.image.version":  version,
-			"org.opencontainers.image.licenses": "Apache-2.0",
-		},
+		Labels:     labels,
 	}
 	return mutate.ConfigFile(img, config)
 }
@@ -152,23 +166,28 @@ func archive(files ...file) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// writeArchive writes the index as an OCI layout in a tar file, under its name.
-func writeArchive(output string, ref name.Tag, index v1.ImageIndex) (err error) {
-	dir, err := os.MkdirTemp("", "imagetar")
-	if err != nil {
+// writeLayout writes the index as an OCI layout under its name.
+func writeLayout(dir string, ref name.Tag, index v1.ImageIndex) error {
+	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 {
+		if _, err := layout.FromPath(dir); err != nil {
+			return fmt.Errorf("%s is no OCI layout to be replaced: %w", dir, err)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err
 	}
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{
+	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{
 		"org.opencontainers.image.ref.name": ref.TagStr(),
 		"io.containerd.image.name":          containerdName(ref),
-	})); err != nil {
-		return err
-	}
+	}))
+}
+
+// archiveFolder writes the files of a folder to a tar file.
+func archiveFolder(dir, output string) (err error) {
 	out, err := os.Create(output)
 	if err != nil {
 		return err

@@ -617,3 +617,24 @@ func content(t *testing.T, file string) []byte {
 	}
 	return b
 }
+
+func TestMakeToken(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "token")
+	if err := MakeToken(path); err != nil {
+		t.Fatal(err)
+	}
+	made, err := readToken(path)
+	if err != nil || len(made) < minToken {
+		t.Errorf("token %q, %v", made, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := MakeToken(path); err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("made twice: %v", err)
+	}
+	if again, err := readToken(path); again != made {
+		t.Errorf("token %q, %v", again, err)
+	}
+}

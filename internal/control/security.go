@@ -4,12 +4,14 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -139,6 +141,23 @@ func checkToken(s string) (string, error) {
 		return "", errors.New("control: the token must be one word of printable ASCII")
 	}
 	return s, nil
+}
+
+// MakeToken writes a new random token to a file that only its owner may read. It is an
+// error if there is such a file.
+func MakeToken(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("token: %s is there already, and workers may use it: remove it first to make another", path)
+	}
+	if err != nil {
+		return fmt.Errorf("token: %w", err)
+	}
+	_, err = f.WriteString(rand.Text() + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("token: %w", err)
+	}
+	return nil
 }
 
 // sameToken compares in constant time, whatever the lengths.
