@@ -219,7 +219,33 @@ func TestVerdict(t *testing.T) {
 		{"target met by a busy client", &fixture{window: 5 * s, target: 1000, cpu: 0.95}, exitcode.Valid, ByTarget, []string{"include waiting in the client"}},
 		{"target met with too few threads", &fixture{window: 5 * s, target: 1000, cpu: 0.2, queued: 0.04}, exitcode.Valid, ByTarget, []string{"4 % of the operations were due while all threads had one"}},
 		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, exitcode.Valid, ByClient, []string{"95 %", "--driver stream"}},
-		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3, machine: 0.99}, exitcode.Valid, ByClient, []string{"the machine of w0 was 99 % busy"}},
+		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.6, machine: 0.99}, exitcode.Valid, ByClient, []string{"its machine was 99 % busy, 39 % of it or more with other processes"}},
+		{"others on the client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.2, machine: 0.96, cpuWait: 0.7}, exitcode.Valid, ByOthers, []string{"limited by other processes on the client's machine", "w0 used 20 % of its 2 cores", "76 % of it or more with other processes"}},
+		{"others in the way of a schedule", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.2, machine: 0.96, cpuWait: 0.7}, exitcode.Target, ByOthers, nil},
+		{"errors only", &fixture{window: 5 * s, achieved: 1000, result: failing}, exitcode.Degraded, ByErrors, []string{"100 % of the operations failed (limit: 0.1 %): 2,500 READ timeout, 2,500 UPDATE timeout"}},
+		{"errors only, paced", &fixture{window: 5 * s, target: 1000, threads: 50, cpu: 0.3, result: failing}, exitcode.Degraded, ByErrors, []string{"100 % of the operations failed", "0 % of the target"}},
+		{"misses only", &fixture{window: 5 * s, target: 1000, result: mixed(2, 0, 0)}, exitcode.Degraded, ByTarget, []string{"of the operations found no value (limit: 0.1 %), though nothing deletes"}},
+		{"misses, allowed", &fixture{window: 5 * s, target: 1000, result: mixed(50, 0, 0), change: func(r *results.Run) { limit := 0.05; r.Limits.MissShare = &limit }}, exitcode.Valid, ByTarget, nil},
+		{"misses, more than allowed", &fixture{window: 5 * s, target: 1000, result: mixed(10, 0, 0), change: func(r *results.Run) { limit := 0.05; r.Limits.MissShare = &limit; r.Spec["ttl"] = "60" }}, exitcode.Degraded, ByTarget, []string{"10 % of the operations found no value (limit: 5 %)"}},
+		{"misses, for something deletes", &fixture{window: 5 * s, target: 1000, result: mixed(10, 0, 0), change: func(r *results.Run) { r.Spec["deleteproportion"] = "0.1" }}, exitcode.Valid, ByTarget, nil},
+		{"misses, for rows live only so long", &fixture{window: 5 * s, target: 1000, result: mixed(10, 0, 0), change: func(r *results.Run) { r.Spec["ttl"] = "60" }}, exitcode.Valid, ByTarget, nil},
+		{"exactly what is enough", &fixture{window: 10 * s, target: 1000, achieved: 990}, exitcode.Valid, ByTarget, nil},
+		{"no answer for a while", &fixture{window: 12 * s, achieved: 1000, took: nil, wait: nil, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByServer, []string{"; no answer for 4 s at 4.3 s"}},
+		{"no answer for a while, caught up", &fixture{window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByTarget, []string{"valid; target met; no answer for 4 s at 4.3 s"}},
+		{"no answer in a load", &fixture{count: []int64{12_000}, achieved: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByServer, []string{"no answer for 4 s at 4.3 s"}},
+		{"one of two is answered", &fixture{workers: 2, window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s, worker: 1}}, exitcode.Valid, ByTarget, nil},
+		{"few are due", &fixture{window: 12 * s, target: 1}, exitcode.Valid, ByTarget, nil},
+		{"some milliseconds", &fixture{window: 20 * time.Millisecond, achieved: 20_000, threads: 4, cpu: 12}, exitcode.Valid, ByUnknown, []string{"measured for only 20.0 ms, too short", "cannot be told"}},
+		{"a verification", &fixture{window: 5 * s, achieved: 1400, threads: 1, change: func(r *results.Run) { r.Phase = "verify" }}, exitcode.Valid, ByUnknown, nil},
+		{"given up on", &fixture{workers: 2, window: 5 * s, target: 1000, lost: map[int]time.Duration{0: 3 * s, 1: 3 * s}, change: func(r *results.Run) {
+			at := 2.5
+			r.State, r.StoppedS = results.Interrupted, &at
+			for i := range r.Fleet {
+				r.Fleet[i].State, r.Fleet[i].LostAtS = results.Abandoned, nil
+			}
+		}}, exitcode.Interrupted, ByTarget, []string{"interrupted; the user gave up on 2 of 2 workers"}},
+		{"few connections", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.3, connections: 2}, exitcode.Valid, ByServer, []string{"limited by the server, or by the client's 2 connections to each store", "server.grpc-concurrency"}},
+		{"enough connections", &fixture{window: 5 * s, workers: 3, achieved: 4200, threads: 1, cpu: 0.3, connections: 2}, exitcode.Valid, ByServer, nil},
 		{"client without cores", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.5, cpuWait: 0.4, machine: 0.6}, exitcode.Valid, ByClient, []string{"wanted another 40 %", "60 % busy"}},
 		{"a busy machine that does not hold it up", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.1, cpuWait: 0.1, machine: 0.99}, exitcode.Valid, ByServer, []string{"more threads"}},
 		{"poisson", &fixture{window: 5 * s, target: 100, achieved: 94, change: func(r *results.Run) { r.Spec["arrival"] = "poisson" }}, exitcode.Valid, ByTarget, nil},
@@ -256,6 +282,9 @@ func TestVerdict(t *testing.T) {
 			p := report(t, c.f.write(t))
 			if p.Verdict.Code != c.code || p.Limit.By != c.by {
 				t.Errorf("%+v, %+v, want %d, limited by %s", p.Verdict, p.Limit, c.code, c.by)
+			}
+			if (p.NoAnswer != nil) != strings.Contains(strings.Join(c.texts, " "), "no answer") {
+				t.Errorf("no answer: %+v", p.NoAnswer)
 			}
 			for _, text := range c.texts {
 				if !strings.Contains(p.Verdict.Text+" "+p.Limit.Why, text) {

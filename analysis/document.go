@@ -63,6 +63,8 @@ type Report struct {
 
 	TargetOps  float64 `json:"target_ops"`
 	Operations int64   `json:"operations"`
+	Rated      float64 `json:"rated_operations"` // of them, those over which rates are
+	MeasuredS  float64 `json:"measured_s"`       // over which the operations are
 	OpsPerS    float64 `json:"ops_per_s"`
 	BatchesPS  float64 `json:"batches_per_s"`
 	RPCsPerS   float64 `json:"rpcs_per_s"`
@@ -70,10 +72,15 @@ type Report struct {
 
 	Verdict results.Verdict `json:"verdict"`
 	Limit   Limit           `json:"limit"`
+	Ended   Ended           `json:"ended"`
+	// NoAnswer is nil if there was none that is more than noise.
+	NoAnswer *NoAnswer `json:"no_answer,omitempty"`
 
 	// Verification is what was found of the data; nil if nobody looked.
 	Verification *results.Verification `json:"verification,omitempty"`
 
+	// Connections is how many the fleet has to each store; 0 if a driver does not tell.
+	Connections int `json:"connections_per_store"`
 	// Traffic is what the drivers sent; nil if they do not tell.
 	Traffic *Traffic `json:"traffic,omitempty"`
 
@@ -110,7 +117,7 @@ type LostWorker struct {
 
 // Limit says what kept the run from being faster.
 type Limit struct {
-	By  string `json:"by"` // "target", "server", "client" or "unknown"
+	By  string `json:"by"` // one of the values below
 	Why string `json:"why"`
 }
 
@@ -119,6 +126,8 @@ const (
 	ByTarget  = "target"
 	ByServer  = "server"
 	ByClient  = "client"
+	ByOthers  = "other processes" // on the client's machine
+	ByErrors  = "errors"
 	ByUnknown = "unknown"
 )
 
@@ -160,6 +169,7 @@ type WorkerRow struct {
 	CPUShareMax   float64           `json:"cpu_share_max"`
 	CPUWaitS      float64           `json:"cpu_wait_s"`    // its threads were ready to run and had no core
 	MachineShare  float64           `json:"machine_share"` // of its machine's processors, in use by anyone
+	OthersShare   float64           `json:"others_share"`  // of its machine's processors, used by others than this fleet, at least
 	Cores         int               `json:"cores"`
 	OneCoreS      float64           `json:"one_core_s"` // it used one of its cores at a time
 	Driver        string            `json:"driver"`

@@ -23,25 +23,27 @@ import (
 // fixture describes a run whose directory is written as workers and coordinator
 // would, from samples that follow from the seed.
 type fixture struct {
-	seed     uint64
-	workers  int
-	warmup   time.Duration
-	window   time.Duration // 0: by count
-	target   float64       // over the fleet; 0: unpaced
-	achieved float64       // operations per second over the fleet; 0: the target
-	count    []int64       // by count: operations of each worker
-	batch    int
-	threads  int
-	cpu      float64                                // share of the cores
-	machine  float64                                // share of the machine, by anyone
-	cpuWait  float64                                // time without a core, as a share of the cores' time
-	lost     map[int]time.Duration                  // workers that were killed
-	result   func(i int) workload.Result            // of operation i of a worker
-	wait     func(slot time.Duration) time.Duration // lag of a slot
-	queued   float64                                // share of the operations that found no free thread
-	took     func(r *rand.Rand) time.Duration
-	sent     []store.Traffic // in every interval
-	change   func(*results.Run)
+	seed        uint64
+	workers     int
+	warmup      time.Duration
+	window      time.Duration // 0: by count
+	target      float64       // over the fleet; 0: unpaced
+	achieved    float64       // operations per second over the fleet; 0: the target
+	count       []int64       // by count: operations of each worker
+	batch       int
+	threads     int
+	cpu         float64                                // share of the cores
+	machine     float64                                // share of the machine, by anyone
+	cpuWait     float64                                // time without a core, as a share of the cores' time
+	lost        map[int]time.Duration                  // workers that were killed
+	result      func(i int) workload.Result            // of operation i of a worker
+	wait        func(slot time.Duration) time.Duration // lag of a slot
+	pause       pause                                  // of the database
+	connections int                                    // of each worker to each store
+	queued      float64                                // share of the operations that found no free thread
+	took        func(r *rand.Rand) time.Duration
+	sent        []store.Traffic // in every interval
+	change      func(*results.Run)
 
 	pooled []sample // every sample of the window, for comparison
 }
@@ -51,6 +53,25 @@ type sample struct {
 	kind              workload.Kind
 	outcome           workload.Outcome
 	service, response time.Duration
+}
+
+// pause is a time in which the database answers nothing, and works off what has waited thereafter.
+type pause struct {
+	at, length time.Duration
+	worker     int // the only one that it concerns, if it is not 0
+}
+
+func (p pause) delay(worker int, s *measure.Sample) {
+	if p.length > 0 && (p.worker == 0 || p.worker == worker) && s.End > p.at && s.End < p.at+p.length {
+		s.End = p.at + p.length + (s.End-p.at)/100
+	}
+}
+
+// failing is an operation that is not answered in time.
+func failing(int) workload.Result {
+	r := workload.Result{RPCs: 1, Class: store.Timeout, Err: errors.New("context deadline exceeded")}
+	r.Count[workload.Failed] = 1
+	return r
 }
 
 func okay(int) workload.Result {
@@ -134,6 +155,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 			s.Start += f.wait(s.Slot)
 		}
 		s.End = s.Start + f.took(random)
+		f.pause.delay(w, &s)
 		s.Seen = s.End + 5*time.Microsecond
 		all = append(all, s)
 		if s.Slot >= f.warmup {
@@ -142,7 +164,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	}
 	slices.SortFunc(all, func(a, b measure.Sample) int { return cmp.Compare(a.Seen, b.Seen) })
 
-	j, err := results.CreateJournal(dir, results.Worker{Name: filepath.Base(dir), Index: w, Workers: f.workers, Threads: f.threads, Driver: "rawkv", Lanes: 2, Tuning: map[string]string{"gc_percent": "400"}, Start: start})
+	j, err := results.CreateJournal(dir, results.Worker{Name: filepath.Base(dir), Index: w, Workers: f.workers, Threads: f.threads, Driver: "rawkv", Lanes: 2, Connections: f.connections, Tuning: map[string]string{"gc_percent": "400"}, Start: start})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ type Run struct {
 	fleet    totals
 	byWorker []*totals
 	series   []Point
+	answers  answers
 	blocks   *blocks
 }
 
@@ -181,6 +182,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 		heads[first] = <-streams[first]
 		r.byWorker[first].add(iv, &r.window)
 		series.add(iv)
+		r.answers.add(iv)
 		r.blocks.add(iv)
 	}
 	r.series = series.close()

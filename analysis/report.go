@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -47,7 +49,9 @@ func (r *Run) Report() *Report {
 		WorkersLost:     []LostWorker{},
 
 		TargetOps:  rec.Target,
+		MeasuredS:  max(0, (r.window.finish - r.window.begin).Seconds()),
 		Operations: good.Operations,
+		Rated:      good.rate.operations,
 		OpsPerS:    rate(good.rate.operations),
 		BatchesPS:  rate(all.rate.batches),
 		RPCsPerS:   rate(all.rate.rpcs),
@@ -97,7 +101,17 @@ func (r *Run) Report() *Report {
 	for i, w := range r.workers {
 		p.addWorker(w, r.byWorker[i], rate)
 	}
+	p.settleMachines(r)
+	p.InFlight = min(p.InFlight, float64(p.Threads))
 	p.noteMisses()
+	p.noteClocks()
+	if text := skewed(p); text != "" {
+		p.Notes = append(p.Notes, "Skewed load: "+text+".")
+	}
+	p.Ended = r.ended()
+	if all.service != nil && rec.Phase != "verify" {
+		p.NoAnswer = r.noAnswer(p.BatchesPS, time.Duration(all.service.ValueAtPercentile(50))*time.Microsecond)
+	}
 	p.Limit = limitOf(p, r)
 	p.Verdict = judge(p, rec)
 	return p
@@ -133,17 +147,46 @@ func (r *Run) errorRows() []ErrorRow {
 	return rows
 }
 
+// settleMachines says how many connections the fleet has, and how much of each worker's machine others used.
+func (p *Report) settleMachines(r *Run) {
+	own := make(map[string]float64) // processor time of the fleet's processes on a machine, in seconds
+	counted := make(map[string]bool)
+	for i, w := range r.workers {
+		if process := w.process(); !counted[process] {
+			counted[process] = true
+			own[w.machine()] += r.byWorker[i].cpu.Seconds()
+		}
+		if w.info.Connections == 0 {
+			p.Connections = -1 // unknown, of all
+		} else if p.Connections >= 0 {
+			p.Connections += w.info.Connections
+		}
+	}
+	p.Connections = max(p.Connections, 0)
+	for i := range p.Workers {
+		// The machine has at least as many processors as the worker may use, so that the fleet's processes use
+		// at most this share of it, and others the rest at least.
+		if w := &p.Workers[i]; w.Cores > 0 && p.WindowS > 0 {
+			w.OthersShare = max(0, w.MachineShare-own[r.workers[i].machine()]/(p.WindowS*float64(w.Cores)))
+		}
+	}
+}
+
+// process names the process that the worker was in: workers may share one.
+func (w *worker) process() string { return cmp.Or(w.info.Host["process"], w.member.Name) }
+
+// machine names the machine that the worker ran on.
+func (w *worker) machine() string {
+	_, host, _ := strings.Cut(w.info.Host["process"], "@")
+	return cmp.Or(host, w.member.Name)
+}
+
 // cpuSeconds is what the fleet's processes used. Workers that share a process
 // each see all of it; it counts once.
 func (r *Run) cpuSeconds() float64 {
 	processes := make(map[string]float64)
 	for i, w := range r.workers {
-		id := w.info.Host["process"]
-		if id == "" {
-			id = w.member.Name
-		} else {
-			id = "process " + id
-		}
+		id := w.process()
 		processes[id] = max(processes[id], r.byWorker[i].cpu.Seconds())
 	}
 	sum := 0.0
@@ -175,7 +218,10 @@ func (p *Report) addWorker(w *worker, t *totals, rate func(float64) float64) {
 	} else {
 		p.Threads += p.Plan.Threads
 	}
-	if w.lost {
+	switch {
+	case w.member.State == results.Abandoned:
+		row.State = results.Abandoned
+	case w.lost:
 		row.State = results.Lost
 		if w.member.State == results.Failed {
 			row.State = results.Failed
@@ -188,28 +234,19 @@ func (p *Report) addWorker(w *worker, t *totals, rate func(float64) float64) {
 			lost.Reason = cmp.Or(lost.Reason, "no journal of it is here")
 		}
 		p.WorkersLost = append(p.WorkersLost, lost)
-	} else {
+	default:
 		p.WorkersFinished++
 	}
 	p.Workers = append(p.Workers, row)
 }
 
-// missShare is from which share of misses on a report says so: most are a sign
+// noteMissShare is from which share of misses on a report says what they mean: most are a sign
 // of keys that were never loaded, and a miss is cheaper than a hit.
-const missShare = 0.01
+const noteMissShare = 0.01
 
 func (p *Report) noteMisses() {
-	var missed, all int64
-	for _, k := range p.Kinds {
-		if k.Kind == workload.Insert.String() || k.Kind == AllKinds {
-			continue
-		}
-		all += k.Operations
-		if k.Outcome == workload.NotFound.String() {
-			missed += k.Operations
-		}
-	}
-	if all > 0 && float64(missed) >= missShare*float64(all) {
+	missed, all := p.misses()
+	if all > 0 && float64(missed) >= noteMissShare*float64(all) {
 		p.Notes = append(p.Notes, fmt.Sprintf("%.1f %% of the operations found no value. Misses cost the database less than hits: load the keys first (kvbench load), with the same recordcount.", 100*float64(missed)/float64(all)))
 	}
 }

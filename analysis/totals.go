@@ -110,13 +110,15 @@ func (t *totals) addHost(s *results.Second, share float64) {
 	}
 	took := (s.End - s.Start).Seconds()
 	t.due += s.Target * took * share
-	t.cpu += time.Duration(share * float64(s.Host.CPU))
+	// What a process used is sampled a little after an interval, and of one of some milliseconds it may be that of more.
+	cpu := min(s.Host.CPU.Seconds(), took*float64(s.Host.Cores))
+	t.cpu += time.Duration(share * cpu * float64(time.Second))
 	t.capacity += time.Duration(share * took * float64(s.Host.Cores) * float64(time.Second))
 	t.cpuWait += time.Duration(share * float64(s.Host.CPUWait))
 	t.machine += took * share * s.Host.Machine
 	t.cores = max(t.cores, s.Host.Cores)
 	if took >= 0.5 && s.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting
-		t.busiest = max(t.busiest, s.Host.CPU.Seconds()/(took*float64(s.Host.Cores)))
+		t.busiest = max(t.busiest, cpu/(took*float64(s.Host.Cores)))
 	}
 	if s.Host.Procs == 1 && s.Host.Cores > 1 {
 		t.oneCore += share * took

@@ -70,21 +70,36 @@ func judge(p *Report, rec *results.Run) results.Verdict {
 	if v.Code == exitcode.Valid {
 		findings = append(findings, "valid")
 	}
-	if p.Limit.By != ByUnknown {
-		findings = append(findings, limitText(p))
+	if text := limitText(p); text != "" {
+		findings = append(findings, text)
+	}
+	if n := p.NoAnswer; n != nil {
+		findings = append(findings, fmt.Sprintf("no answer for %s at %s", units.Seconds(n.S), units.Seconds(n.AtS)))
+	}
+	if p.WindowS > 0 && p.WindowS < shortWindow.Seconds() {
+		findings = append(findings, fmt.Sprintf("measured for only %s, too short for a rate and percentiles to mean much", units.Micros(p.WindowS*1e6)))
 	}
 	v.Text = strings.Join(findings, "; ")
 	return v
 }
 
 func limitText(p *Report) string {
-	switch {
-	case p.Limit.By != ByTarget:
-		return "limited by the " + p.Limit.By
-	case len(p.WorkersLost) > 0:
-		return "target met while all workers ran"
+	switch p.Limit.By {
+	case ByUnknown, ByErrors: // which have been named
+		return ""
+	case ByOthers:
+		return "limited by other processes on the client's machine"
+	case ByServer:
+		if few := fewConnections(p); few != "" {
+			return "limited by the server, or by the client's " + few
+		}
+	case ByTarget:
+		if len(p.WorkersLost) > 0 || p.Rated < float64(p.Operations) {
+			return "target met while all workers ran"
+		}
+		return "target met"
 	}
-	return "target met"
+	return "limited by the " + p.Limit.By
 }
 
 // degraded finds what makes a result one of less than was asked for.
@@ -107,13 +122,11 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	case results.Failed:
 		find("the run failed")
 	}
-	var failed int64
-	all := p.completed()
-	for _, k := range p.Kinds {
-		if k.Outcome == workload.Failed.String() {
-			failed += k.Operations
-		}
+	if n := abandoned(p.Workers); n > 0 {
+		find("the user gave up on %d of %d workers: what they measured last is not here", n, p.WorkersExpected)
 	}
+	all := p.completed()
+	failed, most := p.failed()
 	if v := rec.Verification; v != nil && v.Bad() == 0 && !v.Complete() {
 		find("the verification is not complete")
 	}
@@ -122,11 +135,27 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 		limit = *rec.Limits.ErrorShare
 	}
 	if share := float64(failed) / float64(max(all, 1)); share > limit {
-		find("%s of the operations failed (limit: %s)", units.Percent(share), units.Percent(limit))
+		find("%s of the operations failed (limit: %s): %s", units.Percent(share), units.Percent(limit), most)
+	}
+	if text := missedKeys(p, rec); text != "" {
+		find("%s", text)
+	}
+	if p.Ended.By == EndUnknown && rec.State == results.Finished {
+		find("it ended at %s, and nothing says why", units.Seconds(p.Ended.AtS))
 	}
 	if all == 0 {
 		find("no operation completed in the window")
 	}
+}
+
+// abandoned counts the workers that the user did not wait for.
+func abandoned(workers []WorkerRow) (n int) {
+	for i := range workers {
+		if workers[i].State == results.Abandoned {
+			n++
+		}
+	}
+	return n
 }
 
 func wrongValues(p *Report) (n int64) {
@@ -148,7 +177,8 @@ func (p *Report) missedTarget() bool {
 	if p.Spec["arrival"] == spec.Poisson {
 		edge += 3 * batch * math.Sqrt(p.TargetOps*p.WindowS/batch)
 	}
-	return p.TargetOps > 0 && p.OpsPerS < targetShare*p.TargetOps && short > edge
+	// Targets are sums of shares, exact to a millionth.
+	return p.TargetOps > 0 && p.OpsPerS < (targetShare-1e-6)*p.TargetOps && short > edge
 }
 
 // missed says how an objective was missed; "" if it was met.
@@ -179,6 +209,9 @@ func missed(p *Report, o results.Objective) string {
 // limitOf says what kept a run from being faster, and if that was the client, what helps.
 func limitOf(p *Report, r *Run) Limit {
 	limit := foundLimit(p, r)
+	if few := fewConnections(p); limit.By == ByServer && few != "" {
+		limit.Why += fmt.Sprintf("; the fleet has only %s, which a store serves with one thread each of its %d (server.grpc-concurrency): more connections may raise the rate as well", few, grpcThreads)
+	}
 	if limit.By == ByClient && driver(r) == "rawkv" {
 		limit.Why += "; --driver stream costs the client a fraction of the CPU"
 	}
@@ -186,9 +219,17 @@ func limitOf(p *Report, r *Run) Limit {
 }
 
 func foundLimit(p *Report, r *Run) Limit {
+	switch failed, most := p.failed(); {
+	case r.record.Phase == "verify":
+		return Limit{ByUnknown, "a verification reads what is there; what could be read faster is not asked"}
+	case float64(failed) >= failedShare*float64(max(p.completed(), 1)):
+		return Limit{ByErrors, fmt.Sprintf("%s, of %s operations: while they fail, a rate says nothing of what the database or the client could do", most, units.Count(p.completed()))}
+	case p.WindowS > 0 && p.WindowS < shortWindow.Seconds() && !(p.Paced && !p.missedTarget()):
+		return Limit{ByUnknown, fmt.Sprintf("in %s it cannot be told", units.Micros(p.WindowS*1e6))}
+	}
 	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
 		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", units.Number(p.InFlight), p.Threads)
-		if text := strained(p); text != "" {
+		if text, _ := strained(p); text != "" {
 			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
 		if share := p.queued(); share >= queuedShare {
@@ -199,7 +240,9 @@ func foundLimit(p *Report, r *Run) Limit {
 	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {
 		return Limit{ByUnknown, "nothing was measured"}
 	}
-	if text := strained(p); text != "" {
+	if text, others := strained(p); others {
+		return Limit{ByOthers, text + ": run the workers on machines that nothing else needs"}
+	} else if text != "" {
 		return Limit{ByClient, text + ": use more workers, on machines that nothing else needs"}
 	}
 	service := r.fleet.sum(every).service
@@ -234,10 +277,10 @@ func (p *Report) completed() (n int64) {
 	return n
 }
 
-// strained says which worker lacked processors; "" if none did.
-func strained(p *Report) string {
+// strained says which worker lacked processors, "" if none did, and whether others used them.
+func strained(p *Report) (text string, others bool) {
 	if w := busiest(p.Workers); w != nil && w.CPUShare >= busyShare {
-		return fmt.Sprintf("%s used %s of its %d %s", w.Name, units.Percent(w.CPUShare), w.Cores, units.Plural(int64(w.Cores), "core", "cores"))
+		return fmt.Sprintf("%s used %s of its %d %s", w.Name, units.Percent(w.CPUShare), w.Cores, units.Plural(int64(w.Cores), "core", "cores")), false
 	}
 	for i := range p.Workers {
 		w := &p.Workers[i]
@@ -247,15 +290,27 @@ func strained(p *Report) string {
 			waited := w.CPUWaitS / capacity
 			inFlight := p.InFlight / float64(len(p.Workers)) * p.WindowS
 			if waited >= waitShare && (w.CPUShare+waited >= busyShare || w.CPUWaitS >= waitedShare*inFlight) {
-				return fmt.Sprintf("%s used %s of its %d %s, and its threads wanted another %s that they did not get (its machine was %s busy)",
-					w.Name, units.Percent(w.CPUShare), w.Cores, units.Plural(int64(w.Cores), "core", "cores"), units.Percent(waited), units.Percent(w.MachineShare))
+				return fmt.Sprintf("%s used %s of its %d %s, and its threads wanted another %s that they did not get (%s)",
+					w.Name, units.Percent(w.CPUShare), w.Cores, units.Plural(int64(w.Cores), "core", "cores"), units.Percent(waited), w.machine()), w.starved()
 			}
 		case w.MachineShare >= machineShare:
-			return fmt.Sprintf("the machine of %s was %s busy, of which its own process used %s of %d cores", w.Name, units.Percent(w.MachineShare), units.Percent(w.CPUShare), w.Cores)
+			return fmt.Sprintf("%s used %s of its %d cores (%s)", w.Name, units.Percent(w.CPUShare), w.Cores, w.machine()), w.starved()
 		}
 	}
-	return ""
+	return "", false
 }
+
+// machine says how busy the worker's machine was.
+func (w *WorkerRow) machine() string {
+	text := fmt.Sprintf("its machine was %s busy", units.Percent(w.MachineShare))
+	if w.OthersShare >= 0.01 {
+		text += fmt.Sprintf(", %s of it or more with other processes", units.Percent(w.OthersShare))
+	}
+	return text
+}
+
+// starved tells whether others used more of the worker's machine than it did itself.
+func (w *WorkerRow) starved() bool { return w.OthersShare > w.CPUShare }
 
 func driver(r *Run) string {
 	for _, w := range r.workers {

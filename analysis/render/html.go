@@ -29,6 +29,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"micros":    units.Micros,
 	"values":    values,
 	"headline":  headline,
+	"answered":  func(r *analysis.Report) string { return answered(r, units.Rate(r.OpsPerS)) },
 	"sharing":   func(t *analysis.Traffic) string { return sharing(&t.Sent) },
 	"fallbacks": func(t *analysis.Traffic) string { return fallbacks(&t.Sent) },
 	"keys":      func(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) },

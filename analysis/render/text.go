@@ -70,6 +70,9 @@ func (t *text) report(r *analysis.Report) {
 	}
 	t.line("verdict  %s", t.paint(colour, printable(r.Verdict.Text)))
 	t.line("because  %s", r.Limit.Why)
+	if r.Ended.Text != "" {
+		t.line("ended    after %s: %s", units.Seconds(r.Ended.AtS), printable(r.Ended.Text))
+	}
 	t.line("")
 	t.rates(r)
 	t.line("")
@@ -103,15 +106,32 @@ func headline(r *analysis.Report) string {
 	return strings.Join(parts, " · ")
 }
 
-func (t *text) rates(r *analysis.Report) {
-	line := fmt.Sprintf("%s operations, %s", units.Count(r.Operations), t.paint(bold, units.Rate(r.OpsPerS)))
-	if r.Paced && r.TargetOps > 0 {
-		line += fmt.Sprintf(" of a target of %s (%s)", units.Rate(r.TargetOps), units.Percent(r.OpsPerS/r.TargetOps))
-	} else {
-		line += ", as fast as it went"
+// answered says how many operations were answered, at which rate, and what was asked for. Both may be over
+// different times, if not all workers ran all the time.
+func answered(r *analysis.Report, rate string) string {
+	text := units.Count(r.Operations) + " operations"
+	all := r.Rated >= float64(r.Operations)
+	if !all {
+		text += " in " + units.Seconds(r.MeasuredS)
 	}
-	t.line("%s", line)
-	line = units.Rate(r.RPCsPerS) + " RPCs"
+	text += ", " + rate
+	switch due := r.TargetOps * r.WindowS; {
+	case !r.Paced || r.TargetOps <= 0:
+		text += ", as fast as it went"
+	case due < 1: // by chance one was due, or none
+		text += " of a target of " + units.Rate(r.TargetOps)
+	default:
+		text += fmt.Sprintf(" of a target of %s (%s)", units.Rate(r.TargetOps), units.Percent(r.OpsPerS/r.TargetOps))
+	}
+	if !all {
+		text += fmt.Sprintf(", over the %s in which all workers ran", units.Seconds(r.WindowS))
+	}
+	return text
+}
+
+func (t *text) rates(r *analysis.Report) {
+	t.line("%s", answered(r, t.paint(bold, units.Rate(r.OpsPerS))))
+	line := units.Rate(r.RPCsPerS) + " RPCs"
 	if r.Plan.Batch > 1 {
 		line = units.Rate(r.BatchesPS) + " batches · " + line
 	}
@@ -132,6 +152,9 @@ func (t *text) rates(r *analysis.Report) {
 	t.line("%s", line)
 	for _, c := range clients(r) {
 		t.line("client: %s", c)
+	}
+	if r.Connections > 0 {
+		t.line("%d %s to each store, over the fleet", r.Connections, units.Plural(int64(r.Connections), "connection", "connections"))
 	}
 	t.traffic(r.Traffic)
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -176,7 +175,7 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 	code := run.code(time.Minute)
 	stdout, stderr := run.said()
 	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d, report: %v\n%s", code, err, stderr)
 	}
 	r := doc.Runs[0]

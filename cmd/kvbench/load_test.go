@@ -77,12 +77,26 @@ func (b *table) verb(args ...string) []string {
 	return append(args, "--pd", b.cluster.PDAddr(), "--out", b.out, "-p", "dataintegrity=true", "-p", "fieldcount=2", "-p", "fieldlength=20")
 }
 
+// readDocument reads what a verb has printed as JSON, and looks for what no report may say.
+func readDocument(t *testing.T, text string, doc *analysis.Document) error {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), doc); err != nil {
+		return err
+	}
+	for _, r := range doc.Runs {
+		for _, contradiction := range analysis.Contradictions(r) {
+			t.Errorf("run %s: %s", r.RunID, contradiction)
+		}
+	}
+	return nil
+}
+
 // report runs a verb that must succeed and returns its report.
 func report(t *testing.T, args ...string) *analysis.Report {
 	t.Helper()
 	var doc analysis.Document
 	text := do(t, append(args, "--json")...)
-	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Runs) != 1 {
+	if err := readDocument(t, text, &doc); err != nil || len(doc.Runs) != 1 {
 		t.Fatalf("%v: %v\n%s", args, err, text)
 	}
 	return doc.Runs[0]
@@ -207,7 +221,7 @@ func TestVerifyFindsEverything(t *testing.T) {
 	}
 	stdout, stderr := p.said()
 	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 2 {
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 2 {
 		t.Fatalf("%v\n%s\n%s", err, stdout, stderr)
 	}
 	scan, get := doc.Runs[0].Verification, doc.Runs[1].Verification
@@ -301,7 +315,7 @@ func TestLostWritesAreFound(t *testing.T) {
 	}
 	stdout, stderr := p.said()
 	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
 		t.Fatalf("%v\n%s\n%s", err, stdout, stderr)
 	}
 	v := doc.Runs[0].Verification
@@ -353,7 +367,7 @@ func TestNoFalseClaims(t *testing.T) {
 			code := p.code(time.Minute)
 			stdout, stderr := p.said()
 			var doc analysis.Document
-			if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+			if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
 				t.Fatalf("%v\n%s\n%s", err, stdout, stderr)
 			}
 			r := doc.Runs[0]

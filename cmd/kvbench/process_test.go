@@ -182,7 +182,7 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	}
 	stdout, stderr := run.said()
 	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
 		t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
 	}
 	r := doc.Runs[0]
@@ -255,7 +255,7 @@ func TestKilledWorkerIsLost(t *testing.T) {
 	}
 	stdout, stderr := run.said()
 	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
 		t.Fatalf("report: %v\n%s", err, stderr)
 	}
 	r := doc.Runs[0]
@@ -313,7 +313,7 @@ func TestDetachedRunIsSteeredFromOutside(t *testing.T) {
 	}
 	stdout, stderr := p.said()
 	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 || doc.Runs[0].Operations < 3000 {
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 || doc.Runs[0].Operations < 3000 {
 		t.Errorf("collected: %v\n%s\n%s", err, stdout, stderr)
 	}
 }

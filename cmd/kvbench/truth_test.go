@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -24,7 +23,7 @@ func reportOf(t *testing.T, run *process) *analysis.Report {
 	}
 	stdout, stderr := run.said()
 	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
 		t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
 	}
 	return doc.Runs[0]

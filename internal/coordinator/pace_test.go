@@ -10,6 +10,7 @@ import (
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/pace"
+	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/store/memory"
 )
@@ -21,7 +22,11 @@ func reported(t *testing.T, dir string) *analysis.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run.Report()
+	p := run.Report()
+	for _, contradiction := range analysis.Contradictions(p) {
+		t.Error(contradiction)
+	}
+	return p
 }
 
 // TestTargetIsReached: three workers together start what the target asks for, to
@@ -45,7 +50,8 @@ func TestTargetIsReached(t *testing.T) {
 			t.Parallel()
 			db := &memory.DB{}
 			f, _ := trio(t, db)
-			s, err := f.Run(t.Context(), Job{Out: t.TempDir(), Spec: properties(t, map[string]string{
+			all := 1.0 // nothing is loaded
+			s, err := f.Run(t.Context(), Job{Out: t.TempDir(), Limits: results.Limits{MissShare: &all}, Spec: properties(t, map[string]string{
 				"target": tt.target, "arrival": tt.arrival, "warmuptime": "1", "threadcount": "64",
 			})})
 			if err != nil && exitcode.Of(err) != exitcode.Valid {

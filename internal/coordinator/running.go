@@ -190,7 +190,7 @@ func (r *running) finish(patient context.Context) error {
 	lost := 0
 	for _, p := range r.parts {
 		if p.state == results.Running { // given up on
-			p.state, p.lostAt, p.reason = results.Lost, time.Since(r.zero), "given up on by the user"
+			p.state, p.reason = results.Abandoned, "given up on by the user"
 		}
 		if p.state != results.Finished {
 			lost++

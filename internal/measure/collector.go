@@ -74,6 +74,7 @@ func (r *Recorder) give(s *shard) {
 
 func (s *shard) merge(from *shard) {
 	s.Start, s.End = min(s.Start, from.Start), max(s.End, from.End)
+	s.Answers.add(from.Answers)
 	s.mergeSet(&s.Window, &from.Window)
 	s.mergeSet(&s.Warmup, &from.Warmup)
 }

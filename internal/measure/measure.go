@@ -113,4 +113,20 @@ func (s *Set) Empty() bool {
 type Interval struct {
 	Start, End     time.Duration
 	Window, Warmup Set
+	Answers        Answers
+}
+
+// Answers is when the first and the last answer of an interval arrived, on the run's clock, whatever
+// the operation; zero if none did. An error is no answer.
+type Answers struct{ First, Last time.Duration }
+
+// add takes up what another lane was answered.
+func (a *Answers) add(o Answers) {
+	if o.Last == 0 {
+		return
+	}
+	if a.Last == 0 || o.First < a.First {
+		a.First = o.First
+	}
+	a.Last = max(a.Last, o.Last)
 }

@@ -52,6 +52,7 @@ const (
 	Interrupted State = "interrupted" // a run: stopped by its user
 	Lost        State = "lost"        // a worker: no longer heard of
 	Failed      State = "failed"
+	Abandoned   State = "abandoned" // a worker: its user did not wait for it
 )
 
 // Plan is what the fleet was asked to do.
@@ -87,6 +88,7 @@ type Member struct {
 // Limits are what a run must keep to be called valid.
 type Limits struct {
 	ErrorShare   *float64    `json:"error_share,omitempty"` // failed operations of all; absent: analysis' default
+	MissShare    *float64    `json:"miss_share,omitempty"`  // operations that find no value, of those that look for one; absent: analysis' default
 	TolerateLost int         `json:"tolerate_lost,omitempty"`
 	SLO          []Objective `json:"slo,omitempty"`
 }

@@ -38,6 +38,8 @@ type Second struct {
 	LagP50, LagP99, LagMax int64 // µs
 	LaneP99                int64 // µs
 
+	Answers measure.Answers
+
 	Host measure.HostSample
 }
 
@@ -130,6 +132,8 @@ var secondColumns = []column{
 	integer("lag_p99_us", func(s *Second) *int64 { return &s.LagP99 }),
 	integer("lag_max_us", func(s *Second) *int64 { return &s.LagMax }),
 	integer("lane_p99_us", func(s *Second) *int64 { return &s.LaneP99 }),
+	duration("first_answer_s", time.Second, func(s *Second) *time.Duration { return &s.Answers.First }),
+	duration("last_answer_s", time.Second, func(s *Second) *time.Duration { return &s.Answers.Last }),
 	duration("cpu_s", time.Second, func(s *Second) *time.Duration { return &s.Host.CPU }),
 	integer("cores", func(s *Second) *int { return &s.Host.Cores }),
 	integer("gomaxprocs", func(s *Second) *int { return &s.Host.Procs }),
@@ -224,7 +228,7 @@ func parseHeader(line []byte) ([]*column, error) {
 
 // newSecond sums up an interval.
 func newSecond(iv *measure.Interval, target float64, host measure.HostSample) *Second {
-	s := &Second{Start: iv.Start, End: iv.End, Target: target, Host: host}
+	s := &Second{Start: iv.Start, End: iv.End, Target: target, Answers: iv.Answers, Host: host}
 	lag, lane := measure.NewHDR(), measure.NewHDR()
 	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
 		for row := range measure.Row(measure.Rows) {

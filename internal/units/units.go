@@ -56,13 +56,15 @@ func Count(n int64) string {
 // Grouped shows a whole number with its thousands apart.
 func Grouped(v float64) string { return Count(int64(math.Round(v))) }
 
-// Number shows a quantity: whole above 100, with a decimal or two below.
+// Number shows a quantity: whole above 100, with a decimal or two below, two digits below 0.1.
 func Number(v float64) string {
 	switch {
 	case v >= 99.95 || v == math.Trunc(v):
 		return Grouped(v)
 	case v >= 9.995:
 		return trimmed(v, 1)
+	case v < 0.095:
+		return strconv.FormatFloat(v, 'g', 2, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }

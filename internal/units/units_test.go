@@ -17,6 +17,11 @@ func TestFormat(t *testing.T) {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
 	}
+	for v, want := range map[float64]string{0: "0", 0.001: "0.001", 0.0123: "0.012", 0.5: "0.50", 9.5: "9.50", 12.34: "12.3", 100: "100", 1234.5: "1,235"} {
+		if got := Number(v); got != want {
+			t.Errorf("Number(%g) = %q, want %q", v, got, want)
+		}
+	}
 	for share, want := range map[float64]string{0: "0 %", 0.00001: "0.001 %", 0.001: "0.1 %", 0.5: "50 %", 0.9949: "99.5 %", 1: "100 %"} {
 		if got := Percent(share); got != want {
 			t.Errorf("Percent(%g) = %q, want %q", share, got, want)
