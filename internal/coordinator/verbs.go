@@ -224,10 +224,10 @@ func settle(record *results.Run, dir string) error {
 		if err != nil {
 			return err
 		}
-		switch end := w.EndS; w.Reason {
-		case "":
+		switch end := w.EndS; w.Ended {
+		case results.ByDuration, results.ByOperations:
 			m.State = results.Finished
-		case results.Stopped:
+		case results.ByStop:
 			m.State, record.StoppedS = results.Finished, &end
 		default:
 			m.State, m.Reason, m.LostAtS = results.Failed, w.Reason, &end

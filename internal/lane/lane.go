@@ -38,6 +38,7 @@ type Config struct {
 	Pacer    *pace.Pacer   // nil: start whenever a thread is free
 	Share    pace.Share    // the operation indexes of this lane
 	Threads  int           // most operations in flight
+	Warmup   time.Duration // what is due before does not count towards the source's end
 	End      time.Duration // start nothing at or after; 0: until the source ends
 	Grace    time.Duration // what is in flight at the end may take so long
 }
@@ -159,6 +160,10 @@ func (l *Lane) takeRequests(now time.Duration) {
 	}
 }
 
+// SourceEnded tells whether the lane has ended because its source has, and not at a time.
+// Run must have returned.
+func (l *Lane) SourceEnded() bool { return l.ended }
+
 // over tells whether there is nothing more to start.
 func (l *Lane) over(now time.Duration) bool {
 	switch {
@@ -186,7 +191,7 @@ func (l *Lane) start(now time.Duration) time.Duration {
 			if skipped := p.Miss(now); skipped > 0 {
 				l.cfg.Recorder.Skipped(first, skipped)
 			}
-			if p.Due() >= l.end {
+			if due = p.Due(); due >= l.end {
 				return l.end
 			}
 			if ready := p.Ready(); ready > now {
@@ -201,6 +206,7 @@ func (l *Lane) start(now time.Duration) time.Duration {
 		}
 		thread := l.free[len(l.free)-1]
 		op := &l.ops[thread]
+		op.WarmUp = due < l.cfg.Warmup
 		if !l.cfg.Source.Begin(op, l.index) {
 			l.ended = true
 			break
@@ -208,7 +214,7 @@ func (l *Lane) start(now time.Duration) time.Duration {
 		l.index += l.cfg.Share.Step
 		l.free = l.free[:len(l.free)-1]
 		if l.cfg.Pacer != nil {
-			_, due = l.cfg.Pacer.Take(now)
+			l.cfg.Pacer.Take(now)
 		}
 		l.slots[thread], l.starts[thread] = due, now
 		l.cfg.Recorder.Started(op.Kind, due, len(op.Call.Keys))

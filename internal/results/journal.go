@@ -231,14 +231,15 @@ func ClassOf(row measure.Row) string {
 
 // End is how a worker's part of a run has ended.
 type End struct {
-	Reason   string             // why before its time; "" if it did not
+	Cause    Cause
+	Reason   string             // in words, if it was before its time
 	Findings *workload.Findings // of a verification
 }
 
 // Close ends the journal of a worker whose part is over.
 func (j *Journal) Close(end End) error {
 	j.worker.Findings = end.Findings
-	j.worker.State, j.worker.Reason, j.worker.EndS = Finished, end.Reason, seconds(j.last)
+	j.worker.State, j.worker.Ended, j.worker.Reason, j.worker.EndS = Finished, end.Cause, end.Reason, seconds(j.last)
 	j.worker.Bytes = make(map[string]int64)
 	for _, f := range j.files() {
 		info, err := f.Stat()

@@ -171,12 +171,13 @@ type Worker struct {
 	Lanes   int               `json:"lanes"`
 	Threads int               `json:"threads"`
 	Driver  string            `json:"driver"`
-	Start   time.Time         `json:"start"` // zero of the run's clock, on this worker's wall clock
-	State   State             `json:"state"` // Finished once everything has been written
-	EndS    float64           `json:"end_s"` // when its last operation had completed
-	Reason  string            `json:"reason,omitempty"`
-	Host    map[string]string `json:"host"`   // name, system, CPUs, …
-	Tuning  map[string]string `json:"tuning"` // garbage collector, connections, …
+	Start   time.Time         `json:"start"`            // zero of the run's clock, on this worker's wall clock
+	State   State             `json:"state"`            // Finished once everything has been written
+	EndS    float64           `json:"end_s"`            // when its last operation had completed
+	Ended   Cause             `json:"ended,omitempty"`  // why, once it has
+	Reason  string            `json:"reason,omitempty"` // in words, if that was before its time
+	Host    map[string]string `json:"host"`             // name, system, CPUs, …
+	Tuning  map[string]string `json:"tuning"`           // garbage collector, connections, …
 	// Connections is how many this worker has to each store; 0: its driver does not tell.
 	Connections int `json:"connections_per_store,omitempty"`
 	// Bytes is how long each file of the journal was when it was closed: what is
@@ -186,8 +187,18 @@ type Worker struct {
 	Findings *workload.Findings `json:"findings,omitempty"`
 }
 
-// Stopped is the reason of a worker that somebody has stopped.
-const Stopped = "stopped"
+// Cause is why a worker's part of a run has ended.
+type Cause string
+
+// The causes.
+const (
+	ByDuration   Cause = "duration"   // its time was over
+	ByOperations Cause = "operations" // all of its work was done
+	ByStop       Cause = "stop"       // somebody has stopped it
+	ByLease      Cause = "lease"      // its coordinator fell silent
+	ByShutdown   Cause = "shutdown"   // the worker was told to terminate
+	ByError      Cause = "error"      // see the reason
+)
 
 // WriteWorker writes worker.json into a worker's directory.
 func WriteWorker(dir string, w *Worker) error {

@@ -16,6 +16,7 @@ const defaultDuration = time.Minute
 type checker struct {
 	spec    *Spec
 	written map[string]Pair
+	files   map[string]bool // what was written in a file
 	errs    []error
 }
 
@@ -32,11 +33,11 @@ func (c *checker) require(ok bool, name, format string, args ...any) {
 }
 
 // finish fills in what follows from other properties and checks combinations.
-func (s *Spec) finish(written map[string]Pair) []error {
+func (s *Spec) finish(written map[string]Pair, files map[string]bool) []error {
 	if s.Verify != No {
 		s.Phase = Verify
 	}
-	c := &checker{spec: s, written: written}
+	c := &checker{spec: s, written: written, files: files}
 	c.records()
 	c.length()
 	c.operations()
@@ -70,6 +71,12 @@ func (c *checker) length() {
 			c.ignored("a load ends when every record is in", "maxexecutiontime", "operationcount", "warmuptime")
 		}
 		return
+	}
+	// YCSB's files have an operationcount, of 1,000 mostly. Who says how long means that.
+	if c.files["operationcount"] && !c.files["maxexecutiontime"] && s.Operations > 0 && s.Duration > 0 {
+		s.warn("%s: operationcount=%d does not end the run, %s does; --operations ends it by count as well",
+			c.written["operationcount"].Where, s.Operations, c.written["maxexecutiontime"].Where)
+		s.Operations = 0
 	}
 	if s.Operations == 0 && s.Duration == 0 {
 		s.Duration = defaultDuration

@@ -13,6 +13,7 @@ import (
 // Source is a layer of properties.
 type Source struct {
 	Name  string // "workload file w.properties", "environment", "-p"
+	File  bool   // it is a file, which many runs share
 	Pairs []Pair
 }
 
@@ -65,6 +66,7 @@ func Parse(sources ...Source) (*Spec, error) {
 	}
 	var errs []error
 	written := make(map[string]Pair)
+	files := make(map[string]bool)
 	for _, source := range sources {
 		for _, pair := range source.Pairs {
 			pair.Key, pair.Value = strings.TrimSpace(pair.Key), strings.TrimSpace(pair.Value)
@@ -83,12 +85,13 @@ func Parse(sources ...Source) (*Spec, error) {
 				continue
 			}
 			written[p.Name] = pair
+			files[p.Name] = source.File
 			s.origin[p.Name] = pair.Where
 		}
 	}
 	// A value that could not be read would only cause further complaints.
 	if errs == nil {
-		errs = s.finish(written)
+		errs = s.finish(written, files)
 	}
 	if errs != nil {
 		return nil, errors.Join(errs...)

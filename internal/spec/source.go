@@ -54,7 +54,7 @@ func FileSource(path string) (Source, error) {
 // expanded: one that contains ${ is refused, since other tools would put
 // something else there. Blanks around values do not count.
 func ReadSource(name, file string, data []byte) (Source, error) {
-	source := Source{Name: name}
+	source := Source{Name: name, File: true}
 	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
 	var errs []error
 	for number, line := range logicalLines(string(data)) {

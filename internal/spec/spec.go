@@ -95,7 +95,7 @@ type Spec struct {
 	InsertCount int64 // never 0 in a parsed Spec
 
 	// How long. A run ends at whichever comes first.
-	Operations int64         // 0: until Duration
+	Operations int64         // after Warmup; 0: until Duration
 	Duration   time.Duration // the measured window, after Warmup; 0: until Operations
 	Warmup     time.Duration
 	Grace      time.Duration // for calls in flight at the end

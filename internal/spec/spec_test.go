@@ -128,7 +128,7 @@ func TestLaterSourcesWin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Parse(file, env, Source{"flags", []Pair{{"target", "30", "--target"}}})
+	s, err := Parse(file, env, Source{Name: "flags", Pairs: []Pair{{"target", "30", "--target"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,6 +320,41 @@ func TestEnvironment(t *testing.T) {
 	}
 	if _, err = Parse(env); err == nil || err.Error() != "NUM_THREADS (environment): threadcount=many: is not a whole number" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestDurationOfTheCommandLine: a file's operationcount does not end a run whose user
+// says on the command line how long it lasts.
+func TestDurationOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		file, line string
+		count      int64
+		length     time.Duration
+		warned     bool
+	}{
+		{"operationcount=1000", "maxexecutiontime=60", 0, time.Minute, true},
+		{"operationcount=1000\nmaxexecutiontime=30", "", 1000, 30 * time.Second, false},
+		{"operationcount=1000\nmaxexecutiontime=30", "maxexecutiontime=60", 0, time.Minute, true},
+		{"operationcount=1000", "", 1000, 0, false},
+		{"maxexecutiontime=30", "operationcount=1000", 1000, 30 * time.Second, false},
+		{"operationcount=1000", "operationcount=500 maxexecutiontime=60", 500, time.Minute, false},
+		{"operationcount=0", "maxexecutiontime=60", 0, time.Minute, false},
+	} {
+		file, err := ReadSource("f", "f", []byte(tt.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Parse(file, pairs(t, append(strings.Fields(tt.line), "recordcount=5", "threadcount=2")...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Operations != tt.count || s.Duration != tt.length || (len(s.Warnings) > 0) != tt.warned {
+			t.Errorf("%q, then %q: %d operations, %v, %q", tt.file, tt.line, s.Operations, s.Duration, s.Warnings)
+		}
+		if tt.warned && !strings.HasPrefix(s.Warnings[0], "f:1: operationcount=1000 does not end the run, ") {
+			t.Errorf("said %q", s.Warnings)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ var table = slices.Concat(
 		phase(),
 	),
 	group("length and pace",
-		integer("operationcount", "0", 0, maxCount, "operations of a run, over the fleet; 0: until maxexecutiontime",
+		integer("operationcount", "0", 0, maxCount, "operations of a run after its warm-up, over the fleet; 0: until maxexecutiontime, which wins over a file's operationcount if it is not in a file itself",
 			func(s *Spec) *int64 { return &s.Operations }),
 		seconds("maxexecutiontime", "0", "measured time of a run; 0 without operationcount: 60 s; a load always runs to its end",
 			func(s *Spec) *duration { return &s.Duration }),

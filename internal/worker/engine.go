@@ -141,6 +141,7 @@ func (e *engine) build(t task) error {
 			Recorder: e.collector.Recorder(l),
 			Share:    pace.Share{First: place.Index(0), Step: place.Index(1) - place.Index(0)},
 			Threads:  threads(s.Threads, l, lanes),
+			Warmup:   s.Warmup,
 			End:      e.end(),
 			Grace:    s.Grace,
 		}
@@ -262,6 +263,17 @@ func (e *engine) record(journal *results.Journal, traffic *traffic, watched *met
 			watched.AddTraffic(sent)
 		}
 	})
+}
+
+// workDone tells whether the lanes have ended because all of their operations were done,
+// and not at a time.
+func (e *engine) workDone() bool {
+	for _, l := range e.lanes {
+		if !l.SourceEnded() {
+			return false
+		}
+	}
+	return true
 }
 
 // stop makes the lanes start nothing more, and gives calls in flight so long.

@@ -159,6 +159,10 @@ func (r *run) execute(journal *results.Journal) {
 	if r.elapsed == 0 {
 		r.elapsed = max(0, r.engine.clock.Now())
 	}
+	end.Cause = causes[r.how]
+	if r.how == workerpb.End_END_COMPLETE && r.engine.workDone() {
+		end.Cause = results.ByOperations
+	}
 	if r.how != workerpb.End_END_COMPLETE {
 		end.Reason = endName(r.how)
 		if r.err != nil {

@@ -174,6 +174,37 @@ func TestRunToItsEnd(t *testing.T) {
 	}
 }
 
+// TestWarmUpIsNotCounted: operationcount is what is done after the warm-up, by whichever lanes, to the last operation.
+func TestWarmUpIsNotCounted(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{"0", "400"} {
+		w := newWorker(t, &memory.DB{Delay: time.Millisecond}, func(c *Config) { c.Lanes = 2 })
+		prepare(t, w, request("r", map[string]string{"operationcount": "301", "batch.size": "4", "warmuptime": "1", "threadcount": "128", "target": target}))
+		start(t, w, "r")
+		finished(t, w, "r")
+		j, err := results.OpenJournal(filepath.Join(w.cfg.Data, "r", "w"), func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after int64
+		for iv, err := range j.All() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range iv.Window.Started {
+				before += iv.Warmup.Started[k]
+				after += iv.Window.Started[k]
+			}
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+		if after != 301 || before < 100 {
+			t.Errorf("target %s: %d operations after the warm-up, %d in it", target, after, before)
+		}
+	}
+}
+
 // commands returns how many commands a driver has sent, by a worker's journal.
 func commands(t *testing.T, dir string) (n int64) {
 	t.Helper()
@@ -201,14 +232,19 @@ func TestEnds(t *testing.T) {
 		started bool
 		act     func(*testing.T, *Worker, *memory.DB)
 		end     workerpb.End
+		cause   results.Cause
 		text    string // in the error
 	}{
 		{
-			name: "duration", started: true, end: workerpb.End_END_COMPLETE,
+			name: "operations", started: true, end: workerpb.End_END_COMPLETE, cause: results.ByOperations,
+			prepare: func(r *workerpb.PrepareRequest) { r.Properties["operationcount"] = "20" },
+		},
+		{
+			name: "duration", started: true, end: workerpb.End_END_COMPLETE, cause: results.ByDuration,
 			prepare: func(r *workerpb.PrepareRequest) { r.Properties["maxexecutiontime"] = "1" },
 		},
 		{
-			name: "stop", started: true, end: workerpb.End_END_STOPPED,
+			name: "stop", started: true, end: workerpb.End_END_STOPPED, cause: results.ByStop,
 			act: func(t *testing.T, w *Worker, _ *memory.DB) {
 				if _, err := w.Stop(t.Context(), &workerpb.StopRequest{RunId: "r", GraceNanos: int64(time.Second)}); err != nil {
 					t.Error(err)
@@ -224,7 +260,7 @@ func TestEnds(t *testing.T) {
 			},
 		},
 		{
-			name: "lease", started: true, end: workerpb.End_END_LEASE_EXPIRED, text: "silent",
+			name: "lease", started: true, end: workerpb.End_END_LEASE_EXPIRED, cause: results.ByLease, text: "silent",
 			prepare: func(r *workerpb.PrepareRequest) { r.LeaseNanos = int64(200 * time.Millisecond) },
 		},
 		{
@@ -232,11 +268,11 @@ func TestEnds(t *testing.T) {
 			prepare: func(r *workerpb.PrepareRequest) { r.LeaseNanos = int64(50 * time.Millisecond) },
 		},
 		{
-			name: "shutdown", started: true, end: workerpb.End_END_SHUTDOWN,
+			name: "shutdown", started: true, end: workerpb.End_END_SHUTDOWN, cause: results.ByShutdown,
 			act: func(_ *testing.T, w *Worker, _ *memory.DB) { w.Close(time.Second) },
 		},
 		{
-			name: "stop while the database hangs", started: true, end: workerpb.End_END_STOPPED,
+			name: "stop while the database hangs", started: true, end: workerpb.End_END_STOPPED, cause: results.ByStop,
 			act: func(t *testing.T, w *Worker, db *memory.DB) {
 				db.Stalled.Store(true)
 				begin := time.Now()
@@ -279,8 +315,8 @@ func TestEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rec.State != results.Finished || (rec.Reason == "") != (tt.end == workerpb.End_END_COMPLETE) {
-				t.Errorf("worker.json: state %s, reason %q", rec.State, rec.Reason)
+			if rec.State != results.Finished || rec.Ended != tt.cause || (rec.Reason == "") != (tt.end == workerpb.End_END_COMPLETE) {
+				t.Errorf("worker.json: state %s, ended by %q, reason %q", rec.State, rec.Ended, rec.Reason)
 			}
 		})
 	}

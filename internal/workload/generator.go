@@ -49,7 +49,9 @@ func Batches(s *spec.Spec) int64 {
 type Generator struct {
 	spec    *spec.Spec
 	load    bool
-	total   int64 // operations; 0 is without end
+	total   int64 // operations after the warm-up; 0 is without end
+	warmUp  int64 // indexes of its share that the warm-up took
+	step    int64 // from one index of its share to the next
 	batch   int64
 	kinds   [Kinds]uint64 // cumulated probabilities, of 2^64
 	last    Kind          // the last one with any
@@ -75,6 +77,7 @@ func New(s *spec.Spec, p Place) (*Generator, error) {
 		spec:    s,
 		load:    s.Phase == spec.Load,
 		total:   s.Operations,
+		step:    p.Index(1) - p.Index(0),
 		batch:   int64(s.Batch),
 		keys:    newKeyCodec(s),
 		choose:  newChooser(s),
@@ -166,16 +169,23 @@ const (
 )
 
 // Begin makes the operation with that index of the fleet's sequence, and its first
-// call. It returns false beyond the end: the load is complete, or operationcount is reached.
+// call. It returns false beyond the end: the load is complete, or operationcount is reached,
+// for which those of the warm-up do not count.
 func (g *Generator) Begin(op *Operation, index int64) bool {
-	if index < 0 || g.total > 0 && index >= (g.total+g.batch-1)/g.batch {
+	size := g.batch
+	switch {
+	case index < 0:
 		return false
+	case op.WarmUp && !g.load:
+		g.warmUp++
+	case g.total > 0:
+		left := g.total - (index-g.warmUp*g.step)*g.batch
+		if left <= 0 {
+			return false
+		}
+		size = min(size, left)
 	}
 	first := index * g.batch
-	size := g.batch
-	if g.total > 0 {
-		size = min(size, g.total-first)
-	}
 	op.Index, op.Result = index, Result{}
 	op.reserve(int(size), g.keys.size())
 	op.done, op.retries, op.field = 0, 0, allFields
