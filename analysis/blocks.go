@@ -86,7 +86,7 @@ func (b *blocks) close() {
 	for k := range b.open {
 		for q, h := range b.open[k] {
 			if h != nil && h.TotalCount() > 0 {
-				packed := hdrhistogram.NewPacked(measure.Lowest, measure.Highest, measure.Digits)
+				packed := hdrhistogram.NewPacked(measure.Lowest, h.HighestTrackableValue(), measure.Digits)
 				packed.MergeFrom(h)
 				b.all[b.current].latencies[k][q] = packed
 				h.Reset()

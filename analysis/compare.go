@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
@@ -182,13 +184,15 @@ func (b *blocks) bootstrap(is func(workload.Kind) bool, q results.Quantity) []fl
 	}
 	random := rand.New(rand.NewPCG(1, uint64(n))) // the same comparison gives the same answer
 	drawn := make([][]float64, len(Metrics))
-	merged := measure.NewHDR()
+	var merged *hdrhistogram.Histogram
 	for range draws {
-		merged.Reset()
+		if merged != nil {
+			merged.Reset()
+		}
 		for range n {
 			for k, of := range b.all[random.IntN(n)].latencies {
 				if h := of[q]; h != nil && is(workload.Kind(k)) {
-					h.MergeInto(merged)
+					mergePacked(&merged, h)
 				}
 			}
 		}

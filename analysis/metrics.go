@@ -3,9 +3,11 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // Latency describes a distribution in microseconds.
@@ -32,6 +34,18 @@ var Metrics = []Metric{
 	{"p99_9", func(l *Latency) float64 { return float64(l.P999) }},
 	{"p99_99", func(l *Latency) float64 { return float64(l.P9999) }},
 	{"max", func(l *Latency) float64 { return float64(l.Max) }},
+}
+
+// Show shows the metric of a latency with its unit, and what was not measured as more than the range
+// of the histograms.
+func (m Metric) Show(l *Latency) string {
+	switch {
+	case !slices.Contains(l.AtLeast, m.Name):
+		return units.Micros(m.Of(l))
+	case m.Name == "mean":
+		return "≥ " + units.Micros(l.Mean)
+	}
+	return "> " + units.Range(l.Range)
 }
 
 // metric returns a number of a latency by its name in JSON.

@@ -37,11 +37,9 @@ type bin struct {
 
 func newSeries(w *window, end time.Duration) *series {
 	s := &series{
-		width:    (end/maxPoints + time.Second - 1).Truncate(time.Second),
-		end:      end,
-		window:   w,
-		service:  measure.NewHDR(),
-		response: measure.NewHDR(),
+		width:  (end/maxPoints + time.Second - 1).Truncate(time.Second),
+		end:    end,
+		window: w,
 	}
 	s.width = max(s.width, time.Second)
 	s.bins = make([]bin, (end+s.width-1)/s.width)
@@ -79,9 +77,9 @@ func (s *series) add(iv *results.Interval) {
 		}
 		switch h.Quantity {
 		case results.Service:
-			h.MergeInto(s.service)
+			mergePacked(&s.service, h.PackedHistogram)
 		case results.Response:
-			h.MergeInto(s.response)
+			mergePacked(&s.response, h.PackedHistogram)
 		}
 	}
 }
@@ -107,8 +105,11 @@ func (s *series) complete() {
 		p.ResponseP50, p.ResponseP99, p.ResponseMax = l.P50, l.P99, l.Max
 	}
 	s.points = append(s.points, p)
-	s.service.Reset()
-	s.response.Reset()
+	for _, h := range []*hdrhistogram.Histogram{s.service, s.response} {
+		if h != nil {
+			h.Reset()
+		}
+	}
 }
 
 // close completes the bins that are left and returns all points.

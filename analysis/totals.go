@@ -202,14 +202,19 @@ func mergeHDR(to **hdrhistogram.Histogram, from *hdrhistogram.Histogram) {
 		return
 	}
 	if *to == nil {
-		*to = measure.NewHDR()
+		*to = emptyLike(from)
 	}
 	(*to).Merge(from)
 }
 
 func mergePacked(to **hdrhistogram.Histogram, from *hdrhistogram.PackedHistogram) {
 	if *to == nil {
-		*to = measure.NewHDR()
+		*to = emptyLike(from)
 	}
 	from.MergeInto(*to)
+}
+
+// emptyLike returns a histogram of the same range, which is shorter in results of earlier versions.
+func emptyLike(h interface{ HighestTrackableValue() int64 }) *hdrhistogram.Histogram {
+	return hdrhistogram.New(measure.Lowest, h.HighestTrackableValue(), measure.Digits)
 }

@@ -45,7 +45,7 @@ func values(l *analysis.Latency) []string {
 		if l == nil {
 			shown = append(shown, "")
 		} else {
-			shown = append(shown, units.Micros(m.Of(l)))
+			shown = append(shown, m.Show(l))
 		}
 	}
 	return shown

@@ -141,7 +141,7 @@ func (t *text) rates(r *analysis.Report) {
 	for _, c := range []struct {
 		n    int64
 		what string
-	}{{r.Skipped, "slots skipped"}, {r.CutOff, "operations cut off at the end"}, {r.Clamped, "latencies beyond 60 s"}} {
+	}{{r.Skipped, "slots skipped"}, {r.CutOff, "operations cut off at the end"}, {r.Clamped, "calls beyond the histograms"}} {
 		if c.n > 0 {
 			line += " · " + t.paint(yellow, units.Count(c.n)+" "+c.what)
 		}
@@ -175,7 +175,7 @@ func (t *text) latencies(r *analysis.Report) {
 			}
 			row := append(first, l.name)
 			for _, m := range analysis.Metrics {
-				row = append(row, units.Micros(m.Of(l.Latency)))
+				row = append(row, m.Show(l.Latency))
 			}
 			table = append(table, row)
 			first = []string{"", "", "", ""}
@@ -248,7 +248,7 @@ func gap(r *analysis.Report) string {
 		return "Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent: hardly any had to wait."
 	}
 	return fmt.Sprintf("Response time counts from when an operation was due, service time from when it was sent: at %s they are %s and %s, so operations had to wait for those before them; users would have felt the response time.",
-		worst.Title(), units.Micros(p), units.Micros(s))
+		worst.Title(), worst.Show(response), worst.Show(service))
 }
 
 // apart tells whether a response time says something else than a service time:

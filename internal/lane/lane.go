@@ -58,6 +58,8 @@ type Lane struct {
 	last      time.Duration   // start nothing from here on
 	expires   time.Duration   // give up what is in flight
 	cancelled bool            // what is in flight has been given up
+	gaveUp    time.Duration   // when slots were skipped
+	skip      pace.Skip       // counts them
 
 	stop     atomic.Pointer[stop]
 	retarget atomic.Pointer[pace.Profile]
@@ -68,6 +70,13 @@ type Lane struct {
 // every few microseconds would spend a wake-up, a message and a system call on each,
 // and have no time left when it needs it (docs/performance.md has the figures).
 const coalescing = 50 * time.Microsecond
+
+// patience is the longest that a lane waits without looking at the clock, so that it sees that its
+// process stood still, whatever it waits for.
+const patience = 100 * time.Millisecond
+
+// idle is the start of a thread that has no operation.
+const idle = store.Forever
 
 type stop struct{ grace time.Duration }
 
@@ -82,7 +91,10 @@ func New(cfg Config) *Lane {
 		index:  cfg.Share.First,
 		end:    store.Forever,
 	}
+	l.skip = l.skipped
+	cfg.Recorder.Observe(l.unanswered)
 	for i := range l.ops {
+		l.starts[i] = idle
 		l.ops[i].Call.Owner = i
 		l.free[i] = cfg.Threads - 1 - i
 	}
@@ -112,8 +124,12 @@ func (l *Lane) Retarget(p pace.Profile) {
 
 // Run runs the lane until its end, and returns when nothing is in flight.
 func (l *Lane) Run() {
+	round := max(0, l.cfg.Clock.Now()) // when the loop comes round, at the latest
 	for {
 		now := l.cfg.Clock.Now()
+		if late := now - round; late > pace.Slack {
+			l.cfg.Recorder.Stalled(round, late)
+		}
 		l.takeRequests(now)
 		if now >= l.cfg.Recorder.Next() {
 			l.cfg.Recorder.Tick(now)
@@ -130,6 +146,8 @@ func (l *Lane) Run() {
 		if !l.cancelled {
 			until = min(until, l.expires)
 		}
+		until = min(until, now+patience)
+		round = max(until, now, 0)
 		completed := l.cfg.Session.Wait(until)
 		if len(completed) == 0 {
 			continue
@@ -140,10 +158,9 @@ func (l *Lane) Run() {
 		}
 	}
 	if l.cfg.Pacer != nil && !l.ended {
-		slot := l.cfg.Pacer.Due()
-		if owed := l.cfg.Pacer.Owed(l.end); owed > 0 {
-			l.cfg.Recorder.Skipped(slot, owed)
-		}
+		l.gaveUp = l.last
+		l.queue.remain()
+		l.cfg.Pacer.Owed(l.end, l.skip)
 	}
 	l.cfg.Recorder.Finish(l.cfg.Clock.Now())
 }
@@ -187,10 +204,8 @@ func (l *Lane) start(now time.Duration) time.Duration {
 		}
 		due := now
 		if p := l.cfg.Pacer; p != nil {
-			first := p.Due()
-			if skipped := p.Miss(now); skipped > 0 {
-				l.cfg.Recorder.Skipped(first, skipped)
-			}
+			l.gaveUp = now
+			p.Miss(now, l.skip)
 			if due = p.Due(); due >= l.end {
 				return l.end
 			}
@@ -217,6 +232,7 @@ func (l *Lane) start(now time.Duration) time.Duration {
 			l.cfg.Pacer.Take(now)
 		}
 		l.slots[thread], l.starts[thread] = due, now
+		l.cfg.Recorder.Submitted(now)
 		l.cfg.Recorder.Started(op.Kind, due, len(op.Call.Keys))
 		if l.queue.held(due) {
 			l.cfg.Recorder.Queued(due, len(op.Call.Keys))
@@ -246,19 +262,37 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 		l.queue.free(now)
 	}
 	l.free = append(l.free, thread)
-	slot := l.slots[thread]
+	slot, start := l.slots[thread], l.starts[thread]
+	l.starts[thread] = idle
+	l.cfg.Recorder.Answered(end, now)
 	if more || op.Result.Class == store.Cancelled {
-		l.cfg.Recorder.CutOff(slot, len(c.Keys))
+		l.cfg.Recorder.CutOff(slot, start, now, len(c.Keys))
 		return
 	}
 	l.cfg.Recorder.Record(&measure.Sample{
 		Kind:   op.Kind,
 		Result: &op.Result,
 		Slot:   slot,
-		Start:  l.starts[thread],
+		Start:  start,
 		End:    end,
 		Seen:   now,
 	})
+}
+
+// unanswered tells what was in flight at a moment that has just passed.
+func (l *Lane) unanswered(at time.Duration) (u measure.Unanswered) {
+	for _, start := range l.starts {
+		if start < at {
+			u.Calls++
+			u.Oldest = max(u.Oldest, at-start)
+		}
+	}
+	return u
+}
+
+// skipped counts slots that are given up, of which the last was due at due.
+func (l *Lane) skipped(due time.Duration, slots int64) {
+	l.cfg.Recorder.Skipped(due, max(0, l.gaveUp-due), slots, l.queue.held(due))
 }
 
 // saturate adds without passing the end of time.

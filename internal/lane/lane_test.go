@@ -128,12 +128,15 @@ type rig struct {
 type total struct {
 	operations             int64
 	service, response, lag *hdrhistogram.Histogram
-	skipped, cutOff        int64
+	skipped, blocked       int64
+	cutOff                 int64
 	queued                 int64
+	waited                 *hdrhistogram.Histogram // of those without an answer, since they were due
+	intervals              []measure.Interval      // without their histograms
 }
 
 func newTotal() total {
-	return total{service: measure.NewHDR(), response: measure.NewHDR(), lag: measure.NewHDR()}
+	return total{service: measure.NewHDR(), response: measure.NewHDR(), lag: measure.NewHDR(), waited: measure.NewHDR()}
 }
 
 func (t *total) add(s *measure.Set) {
@@ -144,7 +147,9 @@ func (t *total) add(s *measure.Set) {
 		addTo(t.response, c.Response)
 	}
 	addTo(t.lag, s.Lag)
+	addTo(t.waited, s.WaitedResponse)
 	t.skipped += s.Skipped
+	t.blocked += s.Blocked
 	t.cutOff += s.CutOff
 	t.queued += s.Queued
 }
@@ -203,6 +208,7 @@ func (r *rig) run(t *testing.T, collector *measure.Collector) *rig {
 		defer close(collected)
 		collector.Run(func(i *measure.Interval) {
 			r.total.add(&i.Window)
+			r.total.intervals = append(r.total.intervals, measure.Interval{Start: i.Start, End: i.End, InFlight: i.InFlight, Unanswered: i.Unanswered, Stall: i.Stall})
 		})
 	}()
 	r.lane.Run()
@@ -452,5 +458,71 @@ func TestRetarget(t *testing.T) {
 	r.run(t, c)
 	if got := r.total.operations; got != 2200 {
 		t.Errorf("%d operations, want 2 s at 100/s and 2 s at 1000/s", got)
+	}
+}
+
+// TestHungServer: a server that answers nothing from the middle of the window on. What was in flight is
+// known, though it never completes, and so is what never came because all threads waited.
+func TestHungServer(t *testing.T) {
+	t.Parallel()
+	for _, catchUp := range []float64{0, 2} {
+		r := start(t, setup{rate: 100, catchUp: catchUp, threads: 4, window: 10 * time.Second, grace: 2 * time.Second,
+			answer: func(at time.Duration) time.Duration {
+				if at >= 5*time.Second {
+					return time.Hour
+				}
+				return at + latency
+			}})
+		if r.total.operations != 500 || r.total.cutOff != 4 || r.total.skipped != 496 {
+			t.Errorf("%d operations, %d cut off, %d skipped, want 500, 4, 496", r.total.operations, r.total.cutOff, r.total.skipped)
+		}
+		if r.total.blocked != 496 {
+			t.Errorf("%d slots never came because all threads waited, want all 496", r.total.blocked)
+		}
+		if n, p50, most := r.total.waited.TotalCount(), at(r.total.waited, 50), at(r.total.waited, 100); n != 500 || p50 < 2400*time.Millisecond || p50 > 2600*time.Millisecond || most < 6900*time.Millisecond {
+			t.Errorf("%d had no answer, and had waited %v (p50), %v (max)", n, p50, most)
+		}
+		for _, iv := range r.total.intervals {
+			most := 4 * (iv.End - iv.Start)
+			switch {
+			case iv.InFlight > most:
+				t.Errorf("%v to %v: %v in flight with 4 threads", iv.Start, iv.End, iv.InFlight)
+			case iv.End <= 5*time.Second && iv.InFlight > most/50, iv.Start >= 6*time.Second && iv.InFlight != most:
+				t.Errorf("%v to %v: %v in flight", iv.Start, iv.End, iv.InFlight)
+			}
+			if iv.End == 10*time.Second && (iv.Unanswered.Calls != 4 || iv.Unanswered.Oldest != 5*time.Second) {
+				t.Errorf("at the end of the window: %+v", iv.Unanswered)
+			}
+			if iv.Stall != (measure.Stall{}) {
+				t.Errorf("the lane is said to have stood still: %+v", iv.Stall)
+			}
+		}
+	}
+}
+
+// TestStandstill: a lane knows that it stood still, whether it waited for slots or for answers, and how long.
+func TestStandstill(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{0, 1, 1000} {
+		r, c := newRig(setup{rate: rate, catchUp: 2, threads: 2, window: 10 * time.Second, grace: time.Second,
+			answer: func(at time.Duration) time.Duration { return at + 700*time.Millisecond }})
+		stood := false
+		r.session.waits = func() {
+			if now := r.clock.Now(); now >= 3*time.Second && !stood {
+				stood = true
+				r.clock.Set(now + 4*time.Second)
+			}
+		}
+		r.run(t, c)
+		var all measure.Stall
+		for _, iv := range r.total.intervals {
+			all.Total += iv.Stall.Total
+			if iv.Stall.Longest > all.Longest {
+				all.Longest, all.At = iv.Stall.Longest, iv.Stall.At
+			}
+		}
+		if all.Total < 3900*time.Millisecond || all.Total > 4*time.Second || all.Longest != all.Total || all.At < 3*time.Second || all.At > 3200*time.Millisecond {
+			t.Errorf("at %v/s: stood still %+v, want once, for the 4 s from 3 s on", rate, all)
+		}
 	}
 }

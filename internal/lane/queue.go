@@ -2,7 +2,11 @@
 
 package lane
 
-import "time"
+import (
+	"time"
+
+	"github.com/kvbench/kvbench/internal/store"
+)
 
 // queue tells operations that found no free thread when they were due from those that
 // their lane started late. It exists from the moment at which the last free thread gets an
@@ -25,6 +29,9 @@ func (q *queue) free(now time.Duration) { q.freed = now }
 
 // empty is told when nothing is due.
 func (q *queue) empty() { q.exists = false }
+
+// remain is told when nothing more is started: what is left has waited for those before it.
+func (q *queue) remain() { q.freed = store.Forever }
 
 // held tells whether an operation that starts now was due while all threads were busy.
 func (q *queue) held(due time.Duration) bool {

@@ -77,6 +77,9 @@ func (s *shard) merge(from *shard) {
 	s.Answers.add(from.Answers)
 	s.mergeSet(&s.Window, &from.Window)
 	s.mergeSet(&s.Warmup, &from.Warmup)
+	s.InFlight += from.InFlight
+	s.Unanswered.add(from.Unanswered)
+	s.Stall.add(from.Stall)
 }
 
 func (s *shard) mergeSet(dst, from *Set) {
@@ -96,6 +99,9 @@ func (s *shard) mergeSet(dst, from *Set) {
 	}
 	s.mergeHistogram(&dst.Lag, from.Lag)
 	s.mergeHistogram(&dst.Lane, from.Lane)
+	s.mergeHistogram(&dst.WaitedService, from.WaitedService)
+	s.mergeHistogram(&dst.WaitedResponse, from.WaitedResponse)
+	dst.ScannedRows += from.ScannedRows
 	dst.Lapses.Add(from.Lapses)
 }
 
@@ -129,4 +135,6 @@ func (s *shard) resetSet(set *Set) {
 	}
 	put(set.Lag)
 	put(set.Lane)
+	put(set.WaitedService)
+	put(set.WaitedResponse)
 }

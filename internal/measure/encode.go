@@ -57,7 +57,7 @@ func (e *Encoder) encode(h *Histogram) {
 	b := append(e.plain[:0], make([]byte, plainHeader)...)
 	next := 0
 	for i := h.lo; i <= h.hi; i++ {
-		n := h.buckets[i]
+		n := h.at(i)
 		if n == 0 {
 			continue
 		}

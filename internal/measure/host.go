@@ -31,6 +31,12 @@ type HostSample struct {
 	// ready to run when the sample was taken, and did not.
 	CPUWait  time.Duration
 	Runnable int
+
+	// Throttled is for how long, over all processors, a limit of the process's control group or of
+	// one above it kept its threads from running, and ThrottledPeriods in how many of the limit's
+	// periods; 0 where there is no limit.
+	Throttled        time.Duration
+	ThrottledPeriods int64
 }
 
 // Host samples the process. It is for one goroutine.
@@ -45,12 +51,13 @@ type Host struct {
 
 	busy, ticks int64 // of the machine
 	waits       *threadWaits
+	limits      *throttling
 }
 
 // NewHost returns a sampler whose first sample begins now, while the process uses all the
 // cores that it may.
 func NewHost() *Host {
-	h := &Host{cores: runtime.GOMAXPROCS(0), waits: newThreadWaits(), metrics: []metrics.Sample{
+	h := &Host{cores: runtime.GOMAXPROCS(0), waits: newThreadWaits(), limits: newThrottling("/proc/self/cgroup", "/sys/fs/cgroup"), metrics: []metrics.Sample{
 		{Name: "/sched/latencies:seconds"},
 		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines/runnable:goroutines"},
@@ -74,6 +81,8 @@ func (h *Host) Sample() HostSample {
 		RSSBytes:   residentBytes(),
 		CPUWait:    h.waits.since(),
 	}
+	denied := h.limits.since()
+	s.Throttled, s.ThrottledPeriods = denied.time, denied.periods
 	h.cpu, h.gcs, h.gcPause = cpu, h.gcStats.NumGC, h.gcStats.PauseTotal
 	busy, ticks := machineTime()
 	if ticks > h.ticks {

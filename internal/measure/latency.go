@@ -6,6 +6,9 @@ import "github.com/HdrHistogram/hdrhistogram-go"
 
 // Latency describes a distribution, in microseconds. The percentiles and the
 // maximum are the upper ends of their buckets, at most 0.1 % above the value.
+//
+// What lay beyond the histograms' range was not measured: a number that it decides is the
+// least that it can be, and is named in AtLeast.
 type Latency struct {
 	Mean  float64 `json:"mean"`
 	P50   int64   `json:"p50"`
@@ -15,20 +18,46 @@ type Latency struct {
 	P999  int64   `json:"p99_9"`
 	P9999 int64   `json:"p99_99"`
 	Max   int64   `json:"max"`
+
+	Beyond  int64    `json:"beyond,omitempty"`   // values beyond the range
+	Range   int64    `json:"range,omitempty"`    // where that ends; 0 if nothing lies beyond
+	AtLeast []string `json:"at_least,omitempty"` // the numbers that these decide, by their names here
 }
+
+// names are those of a Latency's numbers in the order of [quantiles], and that of the largest value.
+var names = []string{"p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"}
 
 // quantiles are the percentiles of a [Latency].
 var quantiles = []float64{50, 90, 95, 99, 99.9, 99.99}
+
+// minute in microseconds: ranges end at a whole number of them.
+const minute = 60_000_000
 
 // LatencyOf describes what a histogram made by [NewHDR] holds; nil if that is nothing.
 func LatencyOf(h *hdrhistogram.Histogram) *Latency {
 	if h == nil || h.TotalCount() == 0 {
 		return nil
 	}
-	q := h.ValueAtPercentilesSlice(quantiles)
-	return &Latency{
-		Mean: h.Mean(),
-		P50:  q[0], P90: q[1], P95: q[2], P99: q[3], P999: q[4], P9999: q[5],
-		Max: h.Max(),
+	q := append(h.ValueAtPercentilesSlice(quantiles), h.Max())
+	l := &Latency{Mean: h.Mean()}
+	highest, most := h.HighestTrackableValue(), q[len(q)-1]
+	if end := valueOf(bucketOf(highest)); most >= end { // the bucket of what lies beyond
+		l.Range = highest - highest%minute
+		for _, bar := range h.Distribution() {
+			if bar.From >= end {
+				l.Beyond += bar.Count
+			}
+		}
+		counted := float64(end+most) / 2 // as the mean has it
+		l.Mean -= float64(l.Beyond) / float64(h.TotalCount()) * (counted - float64(l.Range))
+		l.AtLeast = []string{"mean"}
+		for i := range q {
+			if q[i] >= end {
+				q[i] = l.Range
+				l.AtLeast = append(l.AtLeast, names[i])
+			}
+		}
 	}
+	l.P50, l.P90, l.P95, l.P99, l.P999, l.P9999, l.Max = q[0], q[1], q[2], q[3], q[4], q[5], q[6]
+	return l
 }

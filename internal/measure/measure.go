@@ -71,20 +71,30 @@ type Set struct {
 	Lag     *Histogram            // slot to start; nil when unpaced
 	Lane    *Histogram            // answer arrived to answer taken by the lane
 	Lapses
+
+	// What the histograms of the cells do not contain, for it was never answered: how long it
+	// had waited when it was given up, by call. WaitedService is of those that were started,
+	// since then. WaitedResponse is of those and of the slots that were never started, since they
+	// were due; nil when unpaced.
+	WaitedService, WaitedResponse *Histogram
+
+	ScannedRows int64 // that scans returned
 }
 
 // Lapses counts what did not go as the schedule and the histograms want it.
 type Lapses struct {
 	Queued  int64 // operations that were due while all threads had one
 	Skipped int64 // slots given up because the schedule was too far behind
+	Blocked int64 // of the skipped slots, those that were due while all threads had an operation
 	CutOff  int64 // operations still in flight when the grace period ended
-	Clamped int64 // values outside of the histograms' range
+	Clamped int64 // calls of which a time lies outside of the histograms' range
 }
 
 // Add adds o.
 func (l *Lapses) Add(o Lapses) {
 	l.Queued += o.Queued
 	l.Skipped += o.Skipped
+	l.Blocked += o.Blocked
 	l.CutOff += o.CutOff
 	l.Clamped += o.Clamped
 }
@@ -114,6 +124,10 @@ type Interval struct {
 	Start, End     time.Duration
 	Window, Warmup Set
 	Answers        Answers
+
+	InFlight   time.Duration // how long threads had a call in flight, all together
+	Unanswered Unanswered    // at the end of the interval
+	Stall      Stall
 }
 
 // Answers is when the first and the last answer of an interval arrived, on the run's clock, whatever
@@ -129,4 +143,33 @@ func (a *Answers) add(o Answers) {
 		a.First = o.First
 	}
 	a.Last = max(a.Last, o.Last)
+}
+
+// Unanswered are the calls that are in flight at a moment.
+type Unanswered struct {
+	Calls  int64
+	Oldest time.Duration // how long ago the first of them was started
+}
+
+// add takes up what another lane has in flight.
+func (u *Unanswered) add(o Unanswered) {
+	u.Calls += o.Calls
+	u.Oldest = max(u.Oldest, o.Oldest)
+}
+
+// Stall is for how long a lane's loop did not come round beside its planned waits: the process
+// was stopped, its machine paused, its share of the processor used up, or there was none free.
+type Stall struct {
+	Total   time.Duration // of all that began in an interval and were worth a word
+	Longest time.Duration
+	At      time.Duration // when the longest began
+}
+
+// add takes up what another lane saw. They stand still at the same time when the process
+// does, so the worst counts.
+func (s *Stall) add(o Stall) {
+	s.Total = max(s.Total, o.Total)
+	if o.Longest > s.Longest {
+		s.Longest, s.At = o.Longest, o.At
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"go.uber.org/goleak"
 
 	"github.com/kvbench/kvbench/internal/store"
@@ -82,7 +83,7 @@ func TestHistogramIsHDR(t *testing.T) {
 			t.Fatalf("bucket %d starts below %d", i, low)
 		}
 	}
-	for shift := range 27 {
+	for shift := range 33 {
 		for near := int64(-2100); near <= 2100; near++ {
 			check(1<<shift + near)
 		}
@@ -105,8 +106,10 @@ func TestHistogramRecord(t *testing.T) {
 		{1499, 1, true},
 		{1500, 2, true},
 		{900 * time.Microsecond, 900, true},
-		{time.Minute, Highest, true},
-		{time.Minute + 1, Highest, false},
+		{time.Minute, 60_000_000, true},
+		{time.Hour, 3_600_000_000, true},
+		{time.Hour + 809_983*time.Microsecond, Highest - 1, true},
+		{time.Hour + time.Second, Highest, false},
 		{1 << 62, Highest, false},
 		{-1, 0, false},
 		{-1 << 63, 0, false},
@@ -290,11 +293,11 @@ func TestRecordCounts(t *testing.T) {
 		batch.Err = fmt.Errorf("busy %d %s", i/2, strings.Repeat("é", 400))
 		rec.Record(&Sample{Kind: workload.Update, Result: batch, Slot: time.Millisecond, Start: 3 * time.Millisecond, End: 7 * time.Millisecond, Seen: 8 * time.Millisecond})
 	}
-	rec.Record(&Sample{Kind: workload.Read, Result: result(workload.OK, 1), Slot: 0, Start: 0, End: 2 * time.Minute, Seen: 2 * time.Minute})
+	rec.Record(&Sample{Kind: workload.Read, Result: result(workload.OK, 1), Slot: 0, Start: 0, End: 2 * time.Hour, Seen: 2 * time.Hour})
 	rec.Started(workload.Update, 0, 20)
 	rec.Queued(0, 5)
-	rec.Skipped(0, 7)
-	rec.CutOff(0, 20)
+	rec.Skipped(0, time.Second, 7, true)
+	rec.CutOff(0, 0, 2*time.Second, 20)
 	rec.Finish(time.Second / 2)
 	c.Run(func(iv *Interval) {
 		cell := func(o workload.Outcome, class store.Class) *Cell {
@@ -326,7 +329,7 @@ func TestRecordCounts(t *testing.T) {
 			})
 		}
 		w := &iv.Window
-		if w.Clamped != 2 || w.Queued != 5 || w.Skipped != 7 || w.CutOff != 20 || w.Started[workload.Update] != 20 || w.Lag.Count() != 11 || w.Lane.Count() != 11 {
+		if w.Clamped != 1 || w.WaitedService.Count() != 1 || w.WaitedResponse.Count() != 8 || w.Blocked != 7 || w.Queued != 5 || w.Skipped != 7 || w.CutOff != 20 || w.Started[workload.Update] != 20 || w.Lag.Count() != 11 || w.Lane.Count() != 11 {
 			t.Errorf("set: clamped %d, skipped %d, cut off %d", w.Clamped, w.Skipped, w.CutOff)
 		}
 	})
@@ -438,4 +441,70 @@ func BenchmarkInterval(b *testing.B) {
 	}
 	rec.Finish(rec.Next() - 1)
 	wait()
+}
+
+// What took longer than the histograms reach is never shown as if it had been measured.
+func TestBeyondTheRange(t *testing.T) {
+	t.Parallel()
+	for _, older := range []bool{false, true} {
+		h, reach := NewHDR(), time.Hour
+		if older {
+			h, reach = hdrhistogram.New(Lowest, 60_000_000, Digits), time.Minute
+		}
+		us := reach.Microseconds()
+		for range 90 {
+			_ = h.RecordValue(1000)
+		}
+		_ = h.RecordValues(us-us/1000, 5)
+		l := LatencyOf(h)
+		if l.Beyond != 0 || l.AtLeast != nil || l.Max > us {
+			t.Errorf("%v: nothing lies beyond: %+v", reach, l)
+		}
+		_ = h.RecordValues(min(us*2, h.HighestTrackableValue()), 5)
+		l = LatencyOf(h)
+		if l.Beyond != 5 || l.Range != us || l.Max != us || l.P99 != us || l.P95 >= us {
+			t.Errorf("%v: %+v", reach, l)
+		}
+		if want := []string{"mean", "p99", "p99_9", "p99_99", "max"}; !slices.Equal(l.AtLeast, want) {
+			t.Errorf("%v: at least %v, want %v", reach, l.AtLeast, want)
+		}
+		if want := (90*1000 + 10*float64(us)) / 100; l.Mean > want || l.Mean < want*0.999 {
+			t.Errorf("%v: mean %v, want at least, and close to, %v", reach, l.Mean, want)
+		}
+	}
+}
+
+// Calls in flight are those that were started and have not ended, integrated over time, each interval for itself.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	c := NewCollector(Config{}, 1)
+	rec := c.Recorder(0)
+	oldest := []time.Duration{}
+	rec.Observe(func(at time.Duration) Unanswered {
+		oldest = append(oldest, at)
+		return Unanswered{Calls: 2, Oldest: at - 500*time.Millisecond}
+	})
+	rec.Submitted(500 * time.Millisecond)
+	rec.Submitted(800 * time.Millisecond)
+	rec.Tick(time.Second)
+	rec.Answered(1250*time.Millisecond, 1500*time.Millisecond) // the lane was late
+	rec.Stalled(1400*time.Millisecond, 100*time.Millisecond)
+	rec.Stalled(1600*time.Millisecond, 300*time.Millisecond)
+	rec.Finish(1800 * time.Millisecond)
+	var got []time.Duration
+	c.Run(func(iv *Interval) {
+		got = append(got, iv.InFlight)
+		if iv.Start == 0 && iv.Unanswered != (Unanswered{2, 500 * time.Millisecond}) {
+			t.Errorf("unanswered at %v: %+v", iv.End, iv.Unanswered)
+		}
+		if iv.Start > 0 && iv.Stall != (Stall{400 * time.Millisecond, 300 * time.Millisecond, 1600 * time.Millisecond}) {
+			t.Errorf("stalls: %+v", iv.Stall)
+		}
+	})
+	if want := []time.Duration{700 * time.Millisecond, 1050 * time.Millisecond}; !slices.Equal(got, want) {
+		t.Errorf("threads were in flight for %v, want %v", got, want)
+	}
+	if !slices.Equal(oldest, []time.Duration{time.Second}) {
+		t.Errorf("asked at %v", oldest)
+	}
 }

@@ -34,14 +34,12 @@ func (s *shard) take() *Histogram {
 	return newHistogram()
 }
 
-// record counts d in *h, which is made when it is needed first.
-func (s *shard) record(h **Histogram, d time.Duration, clamped *int64) {
+// record counts d so many times in *h, which is made when it is needed first. It tells whether d lay within the range.
+func (s *shard) record(h **Histogram, d time.Duration, times uint32) bool {
 	if *h == nil {
 		*h = s.take()
 	}
-	if !(*h).record(d) {
-		*clamped++
-	}
+	return (*h).recordN(d, times)
 }
 
 // Recorder is one lane's way to record. Its methods are called from the lane only.
@@ -51,6 +49,10 @@ type Recorder struct {
 	next time.Duration
 	full chan *shard // to the collector
 	free chan *shard // back from it, emptied
+
+	inFlight   int           // calls
+	integrated time.Duration // up to where cur.InFlight counts them
+	unanswered func(at time.Duration) Unanswered
 }
 
 func newRecorder(cfg Config) *Recorder {
@@ -89,13 +91,66 @@ func (r *Recorder) Queued(slot time.Duration, operations int) {
 	r.set(slot).Queued += int64(operations)
 }
 
-// Skipped counts slots that were given up, the first of which was due at slot.
-func (r *Recorder) Skipped(slot time.Duration, slots int64) { r.set(slot).Skipped += slots }
+// Skipped counts slots that were due at slot, or before it, and given up after they had waited for
+// so long; blocked if that was because all threads had an operation.
+func (r *Recorder) Skipped(slot, waited time.Duration, slots int64, blocked bool) {
+	set := r.set(slot)
+	set.Skipped += slots
+	if blocked {
+		set.Blocked += slots
+	}
+	r.cur.record(&set.WaitedResponse, waited, uint32(slots))
+}
 
-// CutOff counts operations that were started for a slot and had not completed
-// when the run ended.
-func (r *Recorder) CutOff(slot time.Duration, operations int) {
-	r.set(slot).CutOff += int64(operations)
+// CutOff counts a call of so many operations that was started for a slot and given up at now, before
+// it was answered.
+func (r *Recorder) CutOff(slot, start, now time.Duration, operations int) {
+	set := r.set(slot)
+	set.CutOff += int64(operations)
+	r.cur.record(&set.WaitedService, now-start, 1)
+	if r.cfg.Paced {
+		r.cur.record(&set.WaitedResponse, now-slot, 1)
+	}
+}
+
+// Observe sets how to find out what is in flight at a moment of the current interval.
+func (r *Recorder) Observe(unanswered func(at time.Duration) Unanswered) { r.unanswered = unanswered }
+
+// Submitted is told when a thread gets an operation.
+func (r *Recorder) Submitted(now time.Duration) {
+	r.integrate(now)
+	r.inFlight++
+}
+
+// Answered is told when a thread is free again: at now its lane took the answer, which had arrived at end.
+func (r *Recorder) Answered(end, now time.Duration) {
+	r.integrate(now)
+	r.inFlight--
+	r.cur.InFlight = max(0, r.cur.InFlight-max(0, now-end))
+}
+
+// integrate counts what is in flight up to now. It closes the intervals that ended before.
+func (r *Recorder) integrate(now time.Duration) {
+	if now >= r.next {
+		r.Tick(now)
+	}
+	r.integrateTo(now)
+}
+
+func (r *Recorder) integrateTo(t time.Duration) {
+	if t > r.integrated {
+		r.cur.InFlight += time.Duration(r.inFlight) * (t - r.integrated)
+		r.integrated = t
+	}
+}
+
+// Stalled counts that the lane's loop did not come round for so long from at on.
+func (r *Recorder) Stalled(at, length time.Duration) {
+	s := &r.cur.Stall
+	s.Total += length
+	if length > s.Longest {
+		s.Longest, s.At = length, at
+	}
 }
 
 // Record counts a completed operation. The sample is not kept.
@@ -114,11 +169,15 @@ func (r *Recorder) Record(s *Sample) {
 	cell := &set.Cells[RowOf(s.Kind, worst, res.Class)]
 	cell.Batches++
 	cell.RPCs += int64(res.RPCs)
-	r.cur.record(&cell.Service, s.End-s.Start, &set.Clamped)
-	r.cur.record(&set.Lane, s.Seen-s.End, &set.Clamped)
+	set.ScannedRows += int64(res.Rows)
+	in := r.cur.record(&cell.Service, s.End-s.Start, 1)
+	in = r.cur.record(&set.Lane, s.Seen-s.End, 1) && in
 	if r.cfg.Paced {
-		r.cur.record(&cell.Response, s.End-s.Slot, &set.Clamped)
-		r.cur.record(&set.Lag, s.Start-s.Slot, &set.Clamped)
+		in = r.cur.record(&cell.Response, s.End-s.Slot, 1) && in
+		in = r.cur.record(&set.Lag, s.Start-s.Slot, 1) && in
+	}
+	if !in {
+		set.Clamped++
 	}
 	if res.Err != nil && worst >= workload.Wrong && len(cell.Texts) < MaxTexts {
 		cell.addText(res.Err.Error())
@@ -147,11 +206,15 @@ func (r *Recorder) Behind() bool { return len(r.free) == 0 }
 // What is recorded after the end of an interval and before Tick counts to it.
 func (r *Recorder) Tick(now time.Duration) {
 	for ; r.next <= now; r.next = r.cfg.boundary(r.next) {
+		r.integrateTo(r.next)
 		if r.Behind() {
 			continue
 		}
 		clean := <-r.free
 		r.cur.End = r.next
+		if r.unanswered != nil {
+			r.cur.Unanswered = r.unanswered(r.next)
+		}
 		r.full <- r.cur
 		clean.Start = r.next
 		r.cur = clean
@@ -161,6 +224,7 @@ func (r *Recorder) Tick(now time.Duration) {
 // Finish hands in what is left. The recorder must not be used afterwards.
 func (r *Recorder) Finish(now time.Duration) {
 	r.Tick(now)
+	r.integrateTo(now)
 	r.cur.End = max(now, r.cur.Start)
 	r.cur.final = true
 	r.full <- r.cur

@@ -190,7 +190,7 @@ var (
 	queuedDesc    = desc("queued_operations_total", "Operations (keys) that were due while all threads of their lane had one.")
 	skippedDesc   = desc("skipped_slots_total", "Slots of the schedule given up because the worker was too far behind.")
 	cutOffDesc    = desc("cut_off_operations_total", "Operations (keys) still in flight when the grace period ended.")
-	clampedDesc   = desc("clamped_values_total", "Latencies outside of what the histograms hold (1 µs to 60 s).")
+	clampedDesc   = desc("clamped_values_total", "Calls of which a time lies outside of what the histograms hold (1 µs to 1 h).")
 	messagesDesc  = desc("messages_total", "Messages that the driver has sent, by store.", "store")
 	commandsDesc  = desc("commands_total", "Commands in the messages that the driver has sent, by store.", "store")
 	fallbacksDesc = desc("detours_total", "Commands that took another way than the driver's own, by store and cause.", "store", "cause")

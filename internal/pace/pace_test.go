@@ -108,7 +108,7 @@ func TestSharesAddUp(t *testing.T) {
 // run starts every slot as soon as it may, from now until end, and returns the moments.
 func run(p *Pacer, clk *clock.Manual, end time.Duration) (starts []time.Duration, skipped int64) {
 	for {
-		skipped += p.Miss(clk.Now())
+		p.Miss(clk.Now(), func(_ time.Duration, n int64) { skipped += n })
 		if p.Ready() >= end {
 			return starts, skipped
 		}
@@ -176,7 +176,7 @@ func TestBatches(t *testing.T) {
 	if want := Constant(1000).Due(9 * 7); p.Due() != want {
 		t.Errorf("slot 9 is due at %v, want %v", p.Due(), want)
 	}
-	if owed := p.Owed(time.Second); owed != 67 { // slots 9, 11, … 141, as 143 × 7 is above 1000
+	if owed := owed(p, time.Second); owed != 67 { // slots 9, 11, … 141, as 143 × 7 is above 1000
 		t.Errorf("%d slots are owed, want 67", owed)
 	}
 }
@@ -190,7 +190,7 @@ func TestOwed(t *testing.T) {
 		for ; q.Due() < 10*time.Second; n++ {
 			q.Take(q.Due())
 		}
-		if got := p.Owed(10 * time.Second); got != n {
+		if got := owed(p, 10*time.Second); got != n {
 			t.Errorf("arrivals %d: owed %d, want %d", arrivals, got, n)
 		}
 	}
@@ -244,5 +244,28 @@ func BenchmarkPacer(b *testing.B) {
 	p := New(Config{Profile: Constant(1e6), Share: Share{1, 6}, CatchUp: 2})
 	for b.Loop() {
 		p.Take(p.Ready())
+	}
+}
+
+func owed(p *Pacer, end time.Duration) (n int64) {
+	p.Owed(end, func(_ time.Duration, slots int64) { n += slots })
+	return n
+}
+
+// TestOwedAge: what is given up is due when it is said to be, or earlier, and no more than a part of a thousand.
+func TestOwedAge(t *testing.T) {
+	t.Parallel()
+	const rate, end = 10_000, 10 * time.Second
+	p := New(Config{Profile: Constant(rate), Share: Share{0, 1}, CatchUp: 2})
+	next, calls := int64(0), 0
+	p.Owed(end, func(due time.Duration, slots int64) {
+		next += slots
+		calls++
+		if want := Constant(rate).Due(float64(next - 1)); due != want {
+			t.Fatalf("%d slots up to %d are due at %v, want %v", slots, next, due, want)
+		}
+	})
+	if next != rate*10 || calls > owedParts {
+		t.Errorf("%d slots in %d parts", next, calls)
 	}
 }

@@ -97,17 +97,19 @@ func (p *Pacer) Gap() time.Duration { return p.gap }
 func (p *Pacer) Ready() time.Duration { return max(p.due, p.hold) }
 
 // Miss skips the slots that are more than Slack behind now, if catch-up is off, and
-// returns how many. Call it before Take, and only when the next slot would start.
-func (p *Pacer) Miss(now time.Duration) (skipped int64) {
+// gives each to skip. Call it before Take, and only when the next slot would start.
+func (p *Pacer) Miss(now time.Duration, skip Skip) {
 	if p.cfg.CatchUp != 0 {
-		return 0
+		return
 	}
 	for p.due < now-Slack {
+		skip(p.due, 1)
 		p.advance()
-		skipped++
 	}
-	return skipped
 }
+
+// Skip is given slots that never start: how many, and when the last of them was due.
+type Skip func(due time.Duration, slots int64)
 
 // Take starts the next slot at now, at or after Ready, and returns its index in the
 // fleet and when it was due.
@@ -120,16 +122,28 @@ func (p *Pacer) Take(now time.Duration) (index int64, due time.Duration) {
 	return index, due
 }
 
-// Owed returns how many slots were due before end and have not started. It uses the pacer up.
-func (p *Pacer) Owed(end time.Duration) (n int64) {
-	if p.rng == nil {
-		first, step := float64(p.index), float64(p.cfg.Share.Step)
-		return int64(max(0, math.Ceil((p.cfg.Profile.Count(end)/p.batch-first)/step)))
+// owedParts is the most calls that Owed makes, so that it takes no time after long stalls either.
+const owedParts = 1024
+
+// Owed gives the slots that were due before end and have not started to skip. It uses the pacer up.
+func (p *Pacer) Owed(end time.Duration, skip Skip) {
+	if p.rng != nil {
+		for ; p.due < end; p.advance() {
+			skip(p.due, 1)
+		}
+		return
 	}
-	for ; p.due < end; n++ {
+	first, step := float64(p.index), float64(p.cfg.Share.Step)
+	owed := int64(max(0, math.Ceil((p.cfg.Profile.Count(end)/p.batch-first)/step)))
+	part := owed/owedParts + 1
+	for given := int64(0); given < owed; given += part {
+		n := min(part, owed-given)
+		p.index += (n - 1) * p.cfg.Share.Step
+		p.unit = float64(p.index)
+		p.plan()
+		skip(p.due, n)
 		p.advance()
 	}
-	return n
 }
 
 // Retarget changes the profile. Slots that have started stay as they were.

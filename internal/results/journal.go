@@ -146,6 +146,8 @@ func (j *Journal) appendHistograms(iv *measure.Interval, set *measure.Set, warmu
 	}
 	j.appendHistogram(iv, set.Lag, Tag{warmup, 0, Lag})
 	j.appendHistogram(iv, set.Lane, Tag{warmup, 0, Lane})
+	j.appendHistogram(iv, set.WaitedService, Tag{warmup, 0, WaitedService})
+	j.appendHistogram(iv, set.WaitedResponse, Tag{warmup, 0, WaitedResponse})
 }
 
 func (j *Journal) appendHistogram(iv *measure.Interval, h *measure.Histogram, tag Tag) {
@@ -163,8 +165,10 @@ const (
 	startedSuffix = ".started"
 	queuedTag     = "queued"
 	skippedTag    = "skipped"
+	blockedTag    = "blocked"
 	cutOffTag     = "cut_off"
 	clampedTag    = "clamped"
+	rowsTag       = "scanned_rows"
 )
 
 func (j *Journal) appendCounts(iv *measure.Interval, set *measure.Set, warmup bool) {
@@ -188,8 +192,10 @@ func (j *Journal) appendCounts(iv *measure.Interval, set *measure.Set, warmup bo
 	}
 	line(queuedTag, set.Queued, 0, 0)
 	line(skippedTag, set.Skipped, 0, 0)
+	line(blockedTag, set.Blocked, 0, 0)
 	line(cutOffTag, set.CutOff, 0, 0)
 	line(clampedTag, set.Clamped, 0, 0)
+	line(rowsTag, set.ScannedRows, 0, 0)
 }
 
 // Errors is a line of errors.jsonl: what failed, or was wrong, in one interval.

@@ -29,6 +29,7 @@ type Counts struct {
 	Rows    [measure.Rows]Count
 	Started [workload.Kinds]int64
 	measure.Lapses
+	ScannedRows int64
 }
 
 // Histogram is one histogram of one interval.
@@ -182,10 +183,14 @@ func (c *Counts) add(line count) error {
 		c.Queued += line.Operations
 	case skippedTag:
 		c.Skipped += line.Operations
+	case blockedTag:
+		c.Blocked += line.Operations
 	case cutOffTag:
 		c.CutOff += line.Operations
 	case clampedTag:
 		c.Clamped += line.Operations
+	case rowsTag:
+		c.ScannedRows += line.Operations
 	default:
 		return fmt.Errorf("tag %q is unknown", line.tag)
 	}
@@ -266,6 +271,9 @@ type histogram struct {
 	Histogram
 }
 
+// olderHighest is where the histograms of earlier versions of this program end: at a minute.
+const olderHighest = 60_000_000
+
 // parseHistogram reads a line of an interval log as HdrHistogram's log writers
 // make it: Tag=name,start,length,max,histogram.
 func parseHistogram(line []byte) (h histogram, err error) {
@@ -292,7 +300,8 @@ func parseHistogram(line []byte) (h histogram, err error) {
 	if h.PackedHistogram, err = hdrhistogram.DecodePacked([]byte(fields[4])); err != nil {
 		return h, err
 	}
-	if p := h.PackedHistogram; p.LowestTrackableValue() != measure.Lowest || p.HighestTrackableValue() != measure.Highest || p.SignificantFigures() != measure.Digits {
+	if p := h.PackedHistogram; p.LowestTrackableValue() != measure.Lowest || p.SignificantFigures() != measure.Digits ||
+		p.HighestTrackableValue() != measure.Highest && p.HighestTrackableValue() != olderHighest {
 		return h, fmt.Errorf("it holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
 			p.LowestTrackableValue(), p.HighestTrackableValue(), p.SignificantFigures(), measure.Lowest, measure.Highest, measure.Digits)
 	}

@@ -47,7 +47,7 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 	for s := range seconds {
 		at := time.Duration(s) * time.Second
 		rec.Queued(at, 3)
-		rec.Skipped(at, 2)
+		rec.Skipped(at, time.Millisecond, 2, true)
 		for i := range 100 {
 			slot := at + time.Duration(i)*time.Millisecond
 			took := time.Duration(random.IntN(5000)+1) * time.Microsecond

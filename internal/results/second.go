@@ -35,6 +35,10 @@ type Second struct {
 	RPCs    int64
 	measure.Lapses
 
+	InFlight   float64 // calls, on average
+	Unanswered measure.Unanswered
+	Stall      measure.Stall
+
 	LagP50, LagP99, LagMax int64 // µs
 	LaneP99                int64 // µs
 
@@ -126,8 +130,15 @@ var secondColumns = []column{
 	integer("rpcs", func(s *Second) *int64 { return &s.RPCs }),
 	integer("queued", func(s *Second) *int64 { return &s.Queued }),
 	integer("skipped", func(s *Second) *int64 { return &s.Skipped }),
+	integer("blocked", func(s *Second) *int64 { return &s.Blocked }),
 	integer("cut_off", func(s *Second) *int64 { return &s.CutOff }),
 	integer("clamped", func(s *Second) *int64 { return &s.Clamped }),
+	number("in_flight", 3, func(s *Second) *float64 { return &s.InFlight }),
+	integer("unanswered", func(s *Second) *int64 { return &s.Unanswered.Calls }),
+	duration("oldest_s", time.Second, func(s *Second) *time.Duration { return &s.Unanswered.Oldest }),
+	duration("stalled_s", time.Second, func(s *Second) *time.Duration { return &s.Stall.Total }),
+	duration("stall_max_s", time.Second, func(s *Second) *time.Duration { return &s.Stall.Longest }),
+	duration("stall_at_s", time.Second, func(s *Second) *time.Duration { return &s.Stall.At }),
 	integer("lag_p50_us", func(s *Second) *int64 { return &s.LagP50 }),
 	integer("lag_p99_us", func(s *Second) *int64 { return &s.LagP99 }),
 	integer("lag_max_us", func(s *Second) *int64 { return &s.LagMax }),
@@ -146,6 +157,8 @@ var secondColumns = []column{
 	integer("rss_bytes", func(s *Second) *int64 { return &s.Host.RSSBytes }),
 	number("machine_share", 3, func(s *Second) *float64 { return &s.Host.Machine }),
 	duration("cpu_wait_s", time.Second, func(s *Second) *time.Duration { return &s.Host.CPUWait }),
+	integer("throttled_periods", func(s *Second) *int64 { return &s.Host.ThrottledPeriods }),
+	duration("throttled_s", time.Second, func(s *Second) *time.Duration { return &s.Host.Throttled }),
 	integer("runnable", func(s *Second) *int { return &s.Host.Runnable }),
 }
 
@@ -228,7 +241,10 @@ func parseHeader(line []byte) ([]*column, error) {
 
 // newSecond sums up an interval.
 func newSecond(iv *measure.Interval, target float64, host measure.HostSample) *Second {
-	s := &Second{Start: iv.Start, End: iv.End, Target: target, Answers: iv.Answers, Host: host}
+	s := &Second{Start: iv.Start, End: iv.End, Target: target, Answers: iv.Answers, Host: host, Unanswered: iv.Unanswered, Stall: iv.Stall}
+	if length := iv.End - iv.Start; length > 0 {
+		s.InFlight = float64(iv.InFlight) / float64(length)
+	}
 	lag, lane := measure.NewHDR(), measure.NewHDR()
 	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
 		for row := range measure.Row(measure.Rows) {

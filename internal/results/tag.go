@@ -17,15 +17,19 @@ const (
 	Response                 // slot to call end
 	Lag                      // slot to call start
 	Lane                     // call end to when the lane saw it
+
+	// How long what was never answered had waited when it was given up, see [measure.Set].
+	WaitedService
+	WaitedResponse
 )
 
-var quantityNames = [...]string{"service", "response", "lag", "lane"}
+var quantityNames = [...]string{"service", "response", "lag", "lane", "waited.service", "waited.response"}
 
 // Tag names a histogram of a journal, as in "READ.ok.service", "lag" or, for
 // operations outside of the measured window, "warmup.READ.ok.service".
 type Tag struct {
 	Warmup   bool
-	Row      measure.Row // of Service and Response; lag and lane delay are the worker's
+	Row      measure.Row // of Service and Response; the others are the worker's
 	Quantity Quantity
 }
 
@@ -45,13 +49,11 @@ func (t Tag) String() string {
 // ParseTag is the inverse of [Tag.String].
 func ParseTag(text string) (t Tag, ok bool) {
 	text, t.Warmup = strings.CutPrefix(text, warmupPrefix)
-	switch text {
-	case quantityNames[Lag]:
-		t.Quantity = Lag
-		return t, true
-	case quantityNames[Lane]:
-		t.Quantity = Lane
-		return t, true
+	for q := Lag; int(q) < len(quantityNames); q++ {
+		if text == quantityNames[q] {
+			t.Quantity = q
+			return t, true
+		}
 	}
 	dot := strings.LastIndexByte(text, '.')
 	if dot < 0 {

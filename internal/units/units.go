@@ -24,6 +24,14 @@ func Micros(us float64) string {
 	return digits(us/1e6) + " s"
 }
 
+// Range shows where a range of microseconds ends: 60 s, 1 h.
+func Range(us int64) string {
+	if hours := us / 3_600_000_000; hours > 0 && us%3_600_000_000 == 0 {
+		return fmt.Sprintf("%d h", hours)
+	}
+	return Seconds(float64(us) / 1e6)
+}
+
 // digits shows a number with three significant digits at least.
 func digits(v float64) string {
 	switch {
