@@ -5,7 +5,6 @@ package analysis
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/units"
@@ -50,9 +49,9 @@ func (r *Run) ended() Ended {
 	switch {
 	case rec.State == results.Interrupted && r.byUser():
 		return say(EndInterrupted, "interrupted by the user")
-	case first != nil && strings.Contains(first.info.Reason, "silent for"):
+	case first != nil && first.info.Ended == results.ByLease:
 		return say(EndLease, "%s ended by itself: %s", first.member.Name, first.info.Reason)
-	case rec.State == results.Interrupted || first != nil && first.info.Reason == results.Stopped:
+	case rec.State == results.Interrupted || first != nil && first.info.Ended == results.ByStop:
 		return say(EndStopped, "stopped (kvbench stop)")
 	case lost:
 		return say(EndLost, "all workers were lost")
