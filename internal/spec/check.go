@@ -139,6 +139,20 @@ func (c *checker) keys() {
 	c.require(len(s.Key.Table)+len(s.Key.Prefix) <= 2048, "keyprefix", "table and prefix may be 2048 bytes at most")
 }
 
+// overhead returns how many bytes a write may have besides the bytes of its fields.
+func (c *checker) overhead() int64 {
+	r, k := &c.spec.Row, &c.spec.Key
+	perField := 0
+	switch r.Format {
+	case GoYCSB:
+		perField = 2 + 3 + 5 // flags, number, length
+	case YCSB:
+		perField = 4 + len(r.FieldPrefix) + len(strconv.Itoa(maxFields)) + 4
+	}
+	const request = 512 // around them: region, column family, time to live, lengths
+	return int64(r.Fields*perField + len(k.Table) + 1 + max(len(k.Prefix)+c.spec.digits(), k.Length) + request)
+}
+
 func (c *checker) rows() {
 	s := c.spec
 	r := &s.Row
@@ -150,8 +164,9 @@ func (c *checker) rows() {
 	case Uniform, Zipfian:
 		c.require(r.MinFieldLength <= r.FieldLength, "minfieldlength", "is above fieldlength=%d", r.FieldLength)
 	}
-	c.require(longest*int64(r.Fields) <= maxBytes, "fieldlength",
-		"%d fields of %d bytes are more than a store takes in one write (%d bytes)", r.Fields, longest, maxBytes)
+	room := (maxBytes - c.overhead()) / int64(r.Fields)
+	c.require(longest <= room, "fieldlength",
+		"%d fields of %d bytes are, with the key, more than a store takes in one write (%d bytes): at most %d bytes a field", r.Fields, longest, maxBytes, room)
 	constant := r.LengthDistribution == Constant
 	c.require(r.Format != Raw || r.Fields == 1 || constant, "valueformat",
 		"raw has no field boundaries: use fieldcount=1 or fieldlengthdistribution=constant")

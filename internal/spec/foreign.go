@@ -38,6 +38,14 @@ func foreign(p Pair) (warning string, err error) {
 	case "readallfieldsbyname":
 		return p.Where + ": readallfieldsbyname is ignored: the raw API reads whole rows", nil
 	}
+	if neutral, ok := neutrals[p.Key]; ok && p.Value == neutral {
+		return fmt.Sprintf("%s: %s=%s is ignored: kvbench has no such thing", p.Where, p.Key, p.Value), nil
+	}
+	for _, v := range variables {
+		if v.name == p.Key {
+			return refuse("is a variable of the environment; as a property write %s", strings.Join(v.stands, " or "))
+		}
+	}
 	if use, ok := renamed[p.Key]; ok {
 		return refuse("%s", use)
 	}
@@ -59,18 +67,34 @@ var renamed = map[string]string{
 	"batchsize":             "write batch.size for operations per call, tikv.batchsize for requests per message",
 	"duration":              "write maxexecutiontime",
 	"runtime":               "write maxexecutiontime",
+	"operations":            "write operationcount",
+	"warmup":                "write warmuptime",
+	"batch":                 "write batch.size",
+	"pd":                    "write tikv.pd",
+	"workers":               "is a flag: --workers",
+	"local":                 "is a flag: --local",
+	"out":                   "is a flag: --out",
+	"output":                "is a flag: --output",
+	"format":                "is a flag: --format",
+	"cores":                 "is a flag: --cores",
 	"workload.class":        "write workload=core or leave it out",
 	"cas":                   "write updatemode=compare-and-swap",
-	"measurement.trackjvm":  "there is no JVM; the report shows CPU and garbage collection of each worker",
 	"requestdistrib":        "write requestdistribution",
 	"readmodifywrite":       "write readmodifywriteproportion",
 	"tikv.batchmaxwaittime": "write tikv.batchwait",
+}
+
+// neutrals are names of other tools for what kvbench does not have, each with the value that asks for nothing.
+var neutrals = map[string]string{
+	"maxscanrate": "0",
+	"cas":         "false",
 }
 
 // harmless are properties of YCSB and go-ycsb that change how they print or
 // store, or that do nothing for the raw API; a file with them still means the same load.
 var harmless = map[string]string{
 	"measurementtype":                        "every run keeps HdrHistograms; kvbench analyze --format chooses the output",
+	"measurement.trackjvm":                   "there is no JVM; the report shows CPU and garbage collection of each worker",
 	"measurement.interval":                   "service and response time are both always recorded, every second",
 	"measurement.output_file":                "results go to the results directory (--out)",
 	"measurement.raw.output_file":            "results go to the results directory (--out)",
@@ -105,9 +129,12 @@ var harmless = map[string]string{
 
 // otherDatabases are the prefixes of go-ycsb's and YCSB's other bindings.
 var otherDatabases = []string{
-	"aerospike", "badger", "basicdb", "boltdb", "cassandra", "couchbase", "dynamodb", "elastic", "etcd", "fdb",
-	"foundationdb", "hbase", "jdbc", "minio", "mongodb", "mysql", "pebble", "pg", "redis", "rocksdb", "s3", "spanner",
-	"sqlite", "taskcluster", "tarantool",
+	"accumulo", "aerospike", "arangodb", "azure", "azurecosmos", "badger", "basicdb", "bigtable", "bolt", "boltdb", "cassandra", "cb",
+	"cockroach", "couchbase", "couchbase2", "crail", "db", "dynamodb", "elastic", "elasticsearch", "es", "etcd", "fdb", "foundationdb",
+	"geode", "google", "googlebigtable", "googledatastore", "griddb", "hbase", "hypertable", "ignite", "infinispan", "jdbc", "kudu", "maprdb",
+	"memcached", "minio", "mongo", "mongodb", "mysql", "nosqldb", "orientdb", "pebble", "pegasus", "pg", "postgrenosql", "rados", "redis",
+	"rest", "riak", "rocksdb", "s3", "scylla", "seaweed", "solr", "spanner", "sqlite", "tablestore", "tarantool", "taskcluster", "taurusdb",
+	"tidb", "voltdb", "zookeeper",
 }
 
 // nearest returns the known name that is closest to name, or "" when none is close.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +16,12 @@ import (
 
 type duration = time.Duration
 
-// integer is a whole number in [low, high].
+// integer is a count in [low, high].
 func integer(name, def string, low, high int64, doc string, at func(*Spec) *int64) property {
 	return property{
 		Definition: Definition{Name: name, Default: def, Kind: "integer", Doc: doc},
 		parse: func(s *Spec, text string) (err error) {
-			*at(s), err = parseInteger(text, low, high)
+			*at(s), err = parseCount(text, low, high)
 			return err
 		},
 		format: func(s *Spec) string { return strconv.FormatInt(*at(s), 10) },
@@ -32,12 +33,27 @@ func number(name, def string, low, high int, doc string, at func(*Spec) *int) pr
 	return property{
 		Definition: Definition{Name: name, Default: def, Kind: "integer", Doc: doc},
 		parse: func(s *Spec, text string) error {
-			n, err := parseInteger(text, int64(low), int64(high))
+			n, err := parseCount(text, int64(low), int64(high))
 			*at(s) = int(n)
 			return err
 		},
 		format: func(s *Spec) string { return strconv.Itoa(*at(s)) },
 	}
+}
+
+// size is a number of bytes. Of these, k could be 1000 or 1024.
+func size(name, def string, low, high int, doc string, at func(*Spec) *int) property {
+	p := number(name, def, low, high, doc, at)
+	p.Kind = "bytes"
+	p.parse = func(s *Spec, text string) error {
+		if n := plain(text); n != text {
+			return fmt.Errorf("could be in thousands or in units of 1024: write the bytes out, as %s", n)
+		}
+		n, err := parseInteger(text, int64(low), int64(high))
+		*at(s) = int(n)
+		return err
+	}
+	return p
 }
 
 // real is a finite decimal number in [low, high].
@@ -164,23 +180,48 @@ func seed() property {
 	}
 }
 
+// magnitudes are what a count or a rate may end in.
+var magnitudes = map[byte]int{'k': 3, 'K': 3, 'm': 6, 'M': 6, 'g': 9, 'G': 9}
+
+var mantissa = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+
+// plain writes a number as 20k or 1.5m out; other texts stay as they are.
+func plain(text string) string {
+	last := len(text) - 1
+	if last < 0 || magnitudes[text[last]] == 0 || !mantissa.MatchString(text[:last]) {
+		return text
+	}
+	zeros := magnitudes[text[last]]
+	whole, fraction, _ := strings.Cut(text[:last], ".")
+	if len(fraction) > zeros {
+		return whole + fraction[:zeros] + "." + fraction[zeros:]
+	}
+	return whole + fraction + strings.Repeat("0", zeros-len(fraction))
+}
+
+// parseCount reads a whole number, as 20000 or 20k.
+func parseCount(text string, low, high int64) (int64, error) {
+	return parseInteger(plain(text), low, high)
+}
+
 func parseInteger(text string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, fmt.Errorf("must be from %d to %d", low, high)
 	case err != nil:
-		return 0, fmt.Errorf("is not a whole number%s", suggestNumber(text))
+		return 0, fmt.Errorf("is not a whole number%s", suggestNumber(text, true))
 	case n < low || n > high:
 		return 0, fmt.Errorf("must be from %d to %d", low, high)
 	}
 	return n, nil
 }
 
+// parseReal reads a number, as 0.5, 20000 or 20k.
 func parseReal(text string, low, high float64) (float64, error) {
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(plain(text), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f) || isHexOrGrouped(text) {
-		return 0, fmt.Errorf("is not a number%s", suggestNumber(text))
+		return 0, fmt.Errorf("is not a number%s", suggestNumber(text, false))
 	}
 	if !(f >= low && f <= high) {
 		return 0, fmt.Errorf("must be from %s to %s", formatReal(low), formatReal(high))
@@ -191,22 +232,28 @@ func parseReal(text string, low, high float64) (float64, error) {
 // isHexOrGrouped reports spellings that Go's parser takes and a reader may not.
 func isHexOrGrouped(text string) bool { return strings.ContainsAny(text, "xXpP_") }
 
-// suggestNumber turns 100k, 10_000 and 10,000 into advice.
-func suggestNumber(text string) string {
-	plain := strings.NewReplacer("_", "", ",", "", " ", "").Replace(text)
-	factor := 1.0
-	if i := strings.LastIndexAny(plain, "kKmMgGbB"); i >= 0 && i == len(plain)-1 {
-		factor = map[byte]float64{'k': 1e3, 'm': 1e6, 'g': 1e9, 'b': 1e9}[plain[i]|0x20]
-		plain = plain[:i]
+// grouped is a number with thousands apart; one that begins with 0 has a decimal comma.
+var grouped = regexp.MustCompile(`^[1-9][0-9]{0,2}(,[0-9]{3})+$`)
+
+// suggestNumber turns 10_000, 10,000, 0,5, 10b and, for whole numbers, 1e6 into advice.
+func suggestNumber(text string, whole bool) string {
+	number := strings.NewReplacer("_", "", " ", "").Replace(text)
+	if grouped.MatchString(number) {
+		number = strings.ReplaceAll(number, ",", "")
+	} else if strings.Count(number, ",") == 1 {
+		number = strings.Replace(number, ",", ".", 1)
 	}
-	f, err := strconv.ParseFloat(plain, 64)
-	if err != nil || math.IsNaN(f) || math.Abs(f*factor) >= 1e18 {
+	if billions, ok := strings.CutSuffix(strings.ToLower(number), "b"); ok {
+		number = billions + "g"
+	}
+	f, err := strconv.ParseFloat(plain(number), 64)
+	if err != nil || math.IsNaN(f) || math.Abs(f) >= 1e18 || whole && f != math.Trunc(f) {
 		return ""
 	}
-	if strings.ContainsAny(plain, "xXpP") {
+	if strings.ContainsAny(number, "xXpP") {
 		return "; write it in decimal"
 	}
-	return "; write " + strconv.FormatFloat(f*factor, 'f', -1, 64)
+	return "; write " + formatReal(f)
 }
 
 func parseBoolean(text string) (bool, error) {
@@ -229,22 +276,45 @@ func parseSeconds(text string) (time.Duration, error) {
 		}
 		return time.Duration(math.Round(sec * 1e9)), nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, errors.New("must be seconds, or a duration as 90s, 1m30s or 2h")
+	d, ok := parseDuration(text)
+	if !ok {
+		return 0, errors.New("must be seconds, or a duration as 90s, 1m30s, 2h or 1d")
 	}
 	return boundDuration(d)
 }
 
 func parseSpan(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil {
+	d, ok := parseDuration(text)
+	if !ok {
 		if _, err := strconv.ParseFloat(text, 64); err == nil {
 			return 0, fmt.Errorf("needs a unit: write %sms or %ss", text, text)
 		}
 		return 0, errors.New("must be a duration as 500us, 10ms or 1s")
 	}
 	return boundDuration(d)
+}
+
+// parseDuration reads a duration as Go does, and days before it: 1d, 1d12h.
+func parseDuration(text string) (time.Duration, bool) {
+	days, rest, ok := strings.Cut(text, "d")
+	if !ok {
+		d, err := time.ParseDuration(text)
+		return d, err == nil
+	}
+	n, err := strconv.ParseFloat(days, 64)
+	if err != nil || !mantissa.MatchString(days) {
+		return 0, false
+	}
+	if n > 2*maxDuration.Hours()/24 {
+		return 2 * maxDuration, true // out of bounds, whatever follows
+	}
+	var more time.Duration
+	if rest != "" {
+		if more, err = time.ParseDuration(rest); err != nil || more < 0 || more > maxDuration {
+			return 0, false
+		}
+	}
+	return time.Duration(math.Round(n*24*3600))*time.Second + more, true
 }
 
 func boundDuration(d time.Duration) (time.Duration, error) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Source is a layer of properties.
@@ -70,6 +71,10 @@ func Parse(sources ...Source) (*Spec, error) {
 	for _, source := range sources {
 		for _, pair := range source.Pairs {
 			pair.Key, pair.Value = strings.TrimSpace(pair.Key), strings.TrimSpace(pair.Value)
+			if !utf8.ValidString(pair.Key + pair.Value) {
+				errs = append(errs, &Error{pair.Where, pair.Key, pair.Value, "is not UTF-8"})
+				continue
+			}
 			p := lookup(pair.Key)
 			if p == nil {
 				warning, err := foreign(pair)

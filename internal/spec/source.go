@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/magiconair/properties"
 
@@ -56,6 +58,9 @@ func FileSource(path string) (Source, error) {
 func ReadSource(name, file string, data []byte) (Source, error) {
 	source := Source{Name: name, File: true}
 	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
+	if line := notText(data); line > 0 {
+		return source, fmt.Errorf("%s:%d: not UTF-8 text: is it a properties file? If so, save it as UTF-8", file, line)
+	}
 	var errs []error
 	for number, line := range logicalLines(string(data)) {
 		where := fmt.Sprintf("%s:%d", file, number)
@@ -67,6 +72,10 @@ func ReadSource(name, file string, data []byte) (Source, error) {
 		for _, key := range p.Keys() {
 			value, _ := p.Get(key)
 			pair := Pair{Key: strings.TrimSpace(key), Value: strings.TrimSpace(value), Where: where}
+			if halved(line, key+value) {
+				errs = append(errs, &Error{where, strings.TrimSpace(line), "", "has half a character, of the two that \\ud800 to \\udfff make one of: write the character itself"})
+				continue
+			}
 			if strings.Contains(value, "${") {
 				errs = append(errs, &Error{where, pair.Key, pair.Value, "kvbench does not expand ${…}: write the value itself"})
 				continue
@@ -75,6 +84,25 @@ func ReadSource(name, file string, data []byte) (Source, error) {
 		}
 	}
 	return source, errors.Join(errs...)
+}
+
+// notText returns the number of the first line that is not text, or 0.
+func notText(data []byte) int {
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {
+			return number
+		}
+	}
+	return 0
+}
+
+// halved tells whether parsing a line made a replacement character that was not written there: that
+// is what becomes of a surrogate, and all of them would be the same.
+func halved(line, parsed string) bool {
+	const replacement = string(utf8.RuneError)
+	return strings.Count(parsed, replacement) > strings.Count(line, replacement)+strings.Count(strings.ToLower(line), `\ufffd`)
 }
 
 // logicalLines yields the lines of a properties file that carry a property, with
@@ -135,10 +163,11 @@ func EnvSource(lookup func(string) (string, bool)) (Source, error) {
 	return source, errors.Join(errs...)
 }
 
-// variable is an environment variable and the properties that it stands for.
+// variable is an environment variable.
 type variable struct {
-	name  string
-	pairs func(value string) ([]Pair, error)
+	name   string
+	stands []string // for these properties
+	pairs  func(value string) ([]Pair, error)
 }
 
 // Variables returns the names of the variables that [EnvSource] reads.
@@ -151,25 +180,26 @@ func Variables() []string {
 }
 
 var variables = []variable{
-	{"NUM_THREADS", same("threadcount")},
-	{"NUM_CLIENTS", same("clients")},
-	{"TARGET_IOPS", same("target")},
-	{"BATCH_SIZE", same("batch.size")},
-	{"BATCH_WAIT", same("tikv.batchwait", "stream.linger")},
-	{"BATCH_WAIT_MAX", same("tikv.batchwaitmax", "stream.maxbatch")},
-	{"RUNTIME", same("maxexecutiontime")},
-	{"TOTAL_KEYS", same("recordcount")},
-	{"BENCH_TYPE", benchType},
+	same("NUM_THREADS", "threadcount"),
+	same("NUM_CLIENTS", "clients"),
+	same("TARGET_IOPS", "target"),
+	same("BATCH_SIZE", "batch.size"),
+	same("BATCH_WAIT", "tikv.batchwait", "stream.linger"),
+	same("BATCH_WAIT_MAX", "tikv.batchwaitmax", "stream.maxbatch"),
+	same("RUNTIME", "maxexecutiontime"),
+	same("TOTAL_KEYS", "recordcount"),
+	{"BENCH_TYPE", []string{"readproportion", "updateproportion"}, benchType},
 }
 
-func same(keys ...string) func(string) ([]Pair, error) {
-	return func(value string) ([]Pair, error) {
+// same is a variable whose value is that of properties.
+func same(name string, keys ...string) variable {
+	return variable{name, keys, func(value string) ([]Pair, error) {
 		var pairs []Pair
 		for _, key := range keys {
 			pairs = append(pairs, Pair{Key: key, Value: value})
 		}
 		return pairs, nil
-	}
+	}}
 }
 
 // benchType is tikvbench's choice of kinds.

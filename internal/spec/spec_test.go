@@ -160,10 +160,15 @@ func TestErrors(t *testing.T) {
 		text []string
 		want string
 	}{
-		{[]string{"target=100k"}, "-p: target=100k: is not a number; write 100000"},
+		{[]string{"target=100kk"}, "-p: target=100kk: is not a number"},
 		{[]string{"recordcount=10_000"}, "is not a whole number; write 10000"},
-		{[]string{"recordcount=1.5m"}, "write 1500000"},
-		{[]string{"threadcount=1k"}, "write 1000"},
+		{[]string{"recordcount=10b"}, "is not a whole number; write 10000000000"},
+		{[]string{"recordcount=1.2345k"}, "is not a whole number"},
+		{[]string{"recordcount=10,000"}, "is not a whole number; write 10000"},
+		{[]string{"readproportion=0,5"}, "is not a number; write 0.5"},
+		{[]string{"readproportion=0,500"}, "is not a number; write 0.5"},
+		{[]string{"fieldlength=1k"}, "could be in thousands or in units of 1024: write the bytes out, as 1000"},
+		{[]string{"maxscanlength=10241"}, "must be from 1 to 10240"},
 		{[]string{"threadcount="}, "threadcount: is not a whole number"},
 		{[]string{"target=10,000"}, "without thousands separators"},
 		{[]string{"target=-1"}, "must be from 0"},
@@ -193,6 +198,17 @@ func TestErrors(t *testing.T) {
 		{[]string{"fieldlength=-1"}, "must be from 0"},
 		{[]string{"fieldcount=0"}, "must be from 1"},
 		{[]string{"fieldcount=1000", "fieldlength=1000000"}, "more than a store takes"},
+		{[]string{"fieldcount=1", "fieldlength=8388608"}, "with the key, more than a store takes in one write (8388608 bytes): at most 8388053 bytes a field"},
+		{[]string{"table=\xff"}, "is not UTF-8"},
+		{[]string{"operations=4"}, "write operationcount"},
+		{[]string{"warmup=4"}, "write warmuptime"},
+		{[]string{"batch=4"}, "write batch.size"},
+		{[]string{"pd=a:1"}, "write tikv.pd"},
+		{[]string{"workers=a:1"}, "is a flag: --workers"},
+		{[]string{"NUM_THREADS=4"}, "is a variable of the environment; as a property write threadcount"},
+		{[]string{"BATCH_WAIT=4ms"}, "write tikv.batchwait or stream.linger"},
+		{[]string{"maxscanrate=100"}, "unknown property"},
+		{[]string{"cas=true"}, "write updatemode=compare-and-swap"},
 		{[]string{"maxscanlength=0"}, "must be from 1"},
 		{[]string{"minscanlength=10", "maxscanlength=5"}, "is above maxscanlength=5"},
 		{[]string{"fieldlengthdistribution=uniform", "minfieldlength=200"}, "is above fieldlength=100"},
@@ -204,6 +220,9 @@ func TestErrors(t *testing.T) {
 		{[]string{"readallfields=maybe"}, "must be true or false"},
 		{[]string{"maxexecutiontime=5minutes"}, "must be seconds, or a duration"},
 		{[]string{"maxexecutiontime=-5"}, "must be from 0"},
+		{[]string{"maxexecutiontime=99999999d"}, "must be from 0"},
+		{[]string{"maxexecutiontime=d"}, "must be seconds, or a duration"},
+		{[]string{"maxexecutiontime=1d-5h"}, "must be seconds, or a duration"},
 		{[]string{"tikv.batchwait=10"}, "needs a unit: write 10ms"},
 		{[]string{"tikv.pd=localhost"}, "is not host:port"},
 		{[]string{"tikv.pd=a:2379,b"}, `"b" is not host:port`},
@@ -237,15 +256,37 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Counts, rates and times as people write them.
+func TestMagnitudes(t *testing.T) {
+	t.Parallel()
+	s := mustParse(t, "recordcount=1.5m", "operationcount=2G", "threadcount=1k", "target=20k", "maxexecutiontime=1d12h", "warmuptime=10m", "tikv.timeout=0.5d")
+	if s.Records != 1_500_000 || s.Operations != 2_000_000_000 || s.Threads != 1000 || s.Target != 20_000 ||
+		s.Duration != 36*time.Hour || s.Warmup != 10*time.Minute || s.TiKV.Timeout != 12*time.Hour {
+		t.Errorf("%+v", s)
+	}
+	s = mustParse(t, "target=1k@1d,1k..0.05m@10m")
+	if want := []Stage{{1000, 1000, 24 * time.Hour}, {1000, 50_000, 10 * time.Minute}}; !slices.Equal(s.Stages, want) {
+		t.Errorf("%+v", s.Stages)
+	}
+	for text, want := range map[string]string{
+		"20k": "20000", "1.5M": "1500000", "0.25k": "0250", "1.2345k": "1234.5", "2g": "2000000000",
+		"k": "k", ".5k": ".5k", "5.k": "5.k", "1e3k": "1e3k", "-1k": "-1k", "": "", "10": "10",
+	} {
+		if got := plain(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestAllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	source, err := ReadSource("workload file w.properties", "w.properties",
-		[]byte("# mine\n\ntarget=100k\nthreads=5\nrecordcount = 1e6\n"))
+		[]byte("# mine\n\ntarget=100q\nthreads=5\nrecordcount = 1e6\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Parse(source)
-	want := "w.properties:3: target=100k: is not a number; write 100000\n" +
+	want := "w.properties:3: target=100q: is not a number\n" +
 		"w.properties:4: threads=5: write threadcount\n" +
 		"w.properties:5: recordcount=1e6: is not a whole number; write 1000000"
 	if err == nil || err.Error() != want {
@@ -260,8 +301,8 @@ func TestAllErrorsAtOnce(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, "recordcount=5", "threadcount=2", "measurementtype=hdrhistogram", "exportfile=x", "tikv.async_commit=true",
-		"mysql.host=h", "db=tikv", "workload=com.yahoo.ycsb.workloads.CoreWorkload", "tikv.type=raw")
-	if len(s.Warnings) != 4 {
+		"mysql.host=h", "maxscanrate=0", "measurement.trackjvm=false", "bolt.path=x", "es.urls=x", "tidb.instances=1", "db.url=x", "db=tikv", "workload=com.yahoo.ycsb.workloads.CoreWorkload", "tikv.type=raw")
+	if len(s.Warnings) != 10 {
 		t.Errorf("%q", s.Warnings)
 	}
 	s = mustParse(t, "dotransactions=false", "recordcount=5", "maxexecutiontime=180", "operationcount=7", "warmuptime=3")
@@ -379,10 +420,14 @@ func TestPropertiesFile(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", source.Pairs, want)
 	}
 	for text, want := range map[string]string{
-		"target=1\ntable=${HOME}": "f:2: table=${HOME}: kvbench does not expand",
-		"a=\\uZZZZ":               "f:1: a=\\uZZZZ: is not a property",
+		"target=1\ntable=${HOME}":                      "f:2: table=${HOME}: kvbench does not expand",
+		"a=\\uZZZZ":                                    "f:1: a=\\uZZZZ: is not a property",
+		"\ntable=\\ud83d\\ude00":                       "f:2: table=\\ud83d\\ude00: has half a character",
+		"target=1\ntable=\xe9t\xe9":                    "f:2: not UTF-8 text",
+		"\x7fELF\x02\x01\x00\x00\n\xff\xfe\na=1\n\x00": "f:1: not UTF-8 text",
+		"t\x00a\x00b\x00l\x00e\x00":                    "f:1: not UTF-8 text: is it a properties file? If so, save it as UTF-8",
 	} {
-		if _, err := ReadSource("f", "f", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadSource("f", "f", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}

@@ -49,6 +49,7 @@ const (
 	maxBytes  = 8 << 20 // of a row: what a store takes in one write
 	maxBatch  = 1 << 16
 	maxFields = 1 << 14
+	maxScan   = 10240 // rows: what client-go takes in one scan
 )
 
 // table is every property. It is read only.
@@ -122,8 +123,8 @@ var table = slices.Concat(
 			func(s *Spec) *float64 { return &s.ZipfConstant }),
 		integer("zipfian.items", "0", 0, maxCount, "ranks of the zipfian law, folded onto the records; 0: one per record; YCSB and go-ycsb: 10000000000",
 			func(s *Spec) *int64 { return &s.ZipfItems }),
-		integer("minscanlength", "1", 1, 1<<20, "fewest rows of a scan", func(s *Spec) *int64 { return &s.MinScan }),
-		integer("maxscanlength", "1000", 1, 1<<20, "most rows of a scan", func(s *Spec) *int64 { return &s.MaxScan }),
+		integer("minscanlength", "1", 1, maxScan, "fewest rows of a scan", func(s *Spec) *int64 { return &s.MinScan }),
+		integer("maxscanlength", "1000", 1, maxScan, "most rows of a scan; TiKV's clients take no more than 10240", func(s *Spec) *int64 { return &s.MaxScan }),
 		choice("scanlengthdistribution", Uniform, "of scan lengths",
 			func(s *Spec) *string { return &s.ScanDistribution }, Uniform, Zipfian),
 	),
@@ -137,13 +138,13 @@ var table = slices.Concat(
 		choice("keyformat", Decimal, "of the number; hex is 16 digits",
 			func(s *Spec) *string { return &s.Key.Format }, Decimal, Hex),
 		number("zeropadding", "1", 0, 64, "least digits of the number", func(s *Spec) *int { return &s.Key.Padding }),
-		number("keylength", "0", 0, 4096, "exact length of prefix and number, filled with zeros; 0: as it comes",
+		size("keylength", "0", 0, 4096, "exact length of prefix and number, filled with zeros; 0: as it comes",
 			func(s *Spec) *int { return &s.Key.Length }),
 	),
 	shape("rows",
 		number("fieldcount", "10", 1, maxFields, "fields of a row", func(s *Spec) *int { return &s.Row.Fields }),
-		number("fieldlength", "100", 0, maxBytes, "bytes of a field, or the most", func(s *Spec) *int { return &s.Row.FieldLength }),
-		number("minfieldlength", "1", 0, maxBytes, "fewest bytes of a field, for uniform and zipfian",
+		size("fieldlength", "100", 0, maxBytes, "bytes of a field, or the most", func(s *Spec) *int { return &s.Row.FieldLength }),
+		size("minfieldlength", "1", 0, maxBytes, "fewest bytes of a field, for uniform and zipfian",
 			func(s *Spec) *int { return &s.Row.MinFieldLength }),
 		choice("fieldlengthdistribution", Constant, "of field lengths",
 			func(s *Spec) *string { return &s.Row.LengthDistribution }, Constant, Uniform, Zipfian, Histogram),
