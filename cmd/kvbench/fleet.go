@@ -20,6 +20,7 @@ import (
 
 // fleetFlags say which workers to lead.
 type fleetFlags struct {
+	flags    *pflag.FlagSet
 	workers  string
 	kube     bool
 	pods     kube.Options
@@ -30,7 +31,7 @@ type fleetFlags struct {
 
 // addFleetFlags adds the flags; local says whether workers in this process are of use to the verb.
 func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
-	l := &fleetFlags{}
+	l := &fleetFlags{flags: f}
 	f.StringVar(&l.workers, "workers", "", "workers, `host:port`,… or dns:///name:port for all addresses of a name")
 	f.BoolVar(&l.kube, "kube", false, "find worker pods through the kubeconfig, and forward a port to each")
 	f.StringVarP(&l.pods.Namespace, "namespace", "n", "", "`namespace` of the pods (default: the context's)")
@@ -81,6 +82,8 @@ func (l *fleetFlags) find(ctx context.Context, log *slog.Logger) (addresses []co
 	release = func() error { return nil }
 	options = coordinator.Options{Security: l.security, Log: log}
 	switch {
+	case l.workers == "" && l.flags.Changed("workers"):
+		err = usage(errors.New("--workers is empty: name workers as host:port,…, or leave it out (is a variable not set?)"))
 	case l.kube && l.workers != "":
 		err = usage(errors.New("--kube and --workers exclude each other"))
 	case l.kube:

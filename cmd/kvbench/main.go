@@ -75,6 +75,9 @@ truthfully what the cluster did with it.`,
 	root.SetErr(a.stderr)
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if hint := singleDash(cmd.Flags(), err); hint != "" {
+			err = fmt.Errorf("%w: %s", err, hint)
+		}
 		return usage(fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath()))
 	})
 	root.AddGroup(

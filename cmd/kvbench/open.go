@@ -20,7 +20,7 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 		t := &s.TiKV
 		cfg := tikv.Config{
 			PD: t.PD, CA: t.CA, Cert: t.Cert, Key: t.Key,
-			APIVersion: t.APIVersion, Keyspace: t.Keyspace, ColumnFamily: t.ColumnFamily,
+			APIVersion: t.APIVersion, Keyspace: t.Keyspace, ColumnFamily: t.ColumnFamily, TTL: s.TTL > 0,
 			Clients: t.Clients, GrpcConnectionCount: uint(t.ConnCount),
 			MaxBatchSize: t.MaxBatchSize, MaxBatchWaitTime: t.BatchWaitTime, BatchWaitSize: uint(t.BatchWaitSize),
 			OverloadThreshold: uint(t.OverloadThreshold),

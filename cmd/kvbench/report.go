@@ -5,7 +5,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -41,6 +43,30 @@ func (r *reportFlags) format() (render.Format, error) {
 	}
 	f, err := render.ParseFormat(r.name, r.formats)
 	return f, usage(err)
+}
+
+// check finds, before anything is started, what would keep a report from being written at the end.
+func (r *reportFlags) check() error {
+	if _, err := r.format(); err != nil {
+		return err
+	}
+	if r.file == "" || r.file == "-" {
+		return nil
+	}
+	info, err := os.Stat(r.file)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // a pipe would wait for its reader
+	}
+	file, err := os.OpenFile(r.file, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return usage(fmt.Errorf("--output: %w", err))
+	}
+	err = file.Close()
+	if fresh {
+		err = errors.Join(err, os.Remove(r.file))
+	}
+	return usage(err)
 }
 
 // write reports on runs, and ends with the code of their verdict.

@@ -41,8 +41,9 @@ are. A load that was broken off goes on where it stood when it is started again;
 complete is left alone, unless -p reload=true.
 ` + fleetHelp,
 		Example: `  kvbench load -w read -p recordcount=100000 --workers 127.0.0.1:7070,127.0.0.1:7071
-  kvbench load -w a -p recordcount=10000000 --threads 200 --batch 20 --kube`,
-		Args: cobra.NoArgs,
+  kvbench load -w a -p recordcount=10m --threads 200 --batch 20 --kube
+  kvbench load tikv -P workloads/workloada -p tikv.pd=127.0.0.1:2379     as with go-ycsb`,
+		Args: tikvAlone,
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "false", Where: "kvbench load"})
 	cmd.Flags().BoolVar(&b.verify, "verify", false, "afterwards scan the table: every record must be there and right, and nothing else (kvbench verify)")
@@ -59,7 +60,7 @@ dataintegrity=true its content. If that does not account for every record, each 
 to tell which are missing. Properties must be those of the load. It exits with 6 if anything is wrong.
 ` + fleetHelp,
 		Example: `  kvbench verify -w read -p recordcount=100000 --threads 16 --workers 127.0.0.1:7070,127.0.0.1:7071`,
-		Args:    cobra.NoArgs,
+		Args:    tikvAlone,
 	}
 	a.benchFlags(cmd, spec.Pair{Key: "verify", Value: spec.ByScan, Where: "kvbench verify"})
 	return cmd
@@ -75,7 +76,7 @@ func (a *app) runCommand() *cobra.Command {
   kvbench run -w read --local 3 --pd 127.0.0.1:2379
   BENCH_TYPE=read TARGET_IOPS=1000000 NUM_THREADS=800 RUNTIME=20m kvbench run -w tikvbench --kube
   kvbench run -w a --json >report.json`,
-		Args: cobra.NoArgs,
+		Args: tikvAlone,
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
 	// A load of which a worker is lost is not complete, and a verification has not seen everything.
@@ -107,6 +108,7 @@ func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	f.SortFlags = false
 	b := &bench{app: a, phase: phase}
 	b.what = addSpecFlags(f)
+	addYCSBFlags(f)
 	b.fleet = addFleetFlags(f, true)
 	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the run's results")
 	b.report.add(cmd, render.Documents)
@@ -150,7 +152,7 @@ func (b *bench) run() error {
 	if b.detach && (b.verify || s.VerifyWrites) {
 		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
 	}
-	if _, err := b.report.format(); err != nil {
+	if err := b.report.check(); err != nil {
 		return err
 	}
 	for _, w := range s.Warnings {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/units"
 )
 
@@ -116,9 +116,9 @@ func (a *app) targetCommand() *cobra.Command {
 		Use: "target OPS", GroupID: "run", Short: "Change the target of a run that goes on, in operations a second", Args: cobra.ExactArgs(1),
 		Example: "  kvbench target 50000 --workers 127.0.0.1:7070,127.0.0.1:7071",
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
-		target, err := strconv.ParseFloat(args[0], 64)
-		if err != nil || !(target > 0) {
-			return usage(fmt.Errorf("target %q: write a number above 0, in operations a second over the fleet", args[0]))
+		target, err := spec.ParseRate(args[0])
+		if err != nil {
+			return usage(fmt.Errorf("target %q %w, in operations a second over the fleet", args[0], err))
 		}
 		at, err := f.SetTarget(ctx, run, target)
 		if err == nil || exitcode.Of(err) == exitcode.Degraded {

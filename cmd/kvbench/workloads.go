@@ -87,7 +87,8 @@ func (a *app) workloadsPropertiesCommand() *cobra.Command {
 				name := strings.Join(append([]string{d.Name}, d.Aliases...), ", ")
 				fmt.Fprintf(w, "%s\t%s\t%s (%s)\n", name, d.Default, d.Doc, d.Kind)
 			}
-			fmt.Fprintf(w, "\nAs defaults of these, the environment: %s\n", strings.Join(spec.Variables(), ", "))
+			fmt.Fprint(w, "\nCounts and rates may end in k, m or g (10m: ten million), times in us, ms, s, m, h or d (10m: ten minutes).\n")
+			fmt.Fprintf(w, "As defaults of these, the environment: %s\n", strings.Join(spec.Variables(), ", "))
 			return w.Flush()
 		},
 	}

@@ -28,6 +28,10 @@ func failure(err error) error {
 	case codes.Unimplemented:
 		text = "this is no kvbench worker, or one of another version: " + text
 	case codes.Unavailable:
+		// What gRPC here says of the connection to the worker. What a worker says, of a cluster that it cannot reach, stays as it is.
+		if !strings.HasPrefix(text, "connection error: ") {
+			break
+		}
 		text = cause(text)
 		if strings.Contains(text, "reading server preface") {
 			text += "; does this worker ask for TLS (--tls-ca, --tls-cert, --tls-key), or is this another service's port?"

@@ -10,6 +10,15 @@ import (
 
 const maxRate = 1e9
 
+// ParseRate reads operations a second, above 0, as target does: 20000 or 20k.
+func ParseRate(text string) (float64, error) {
+	rate, err := parseReal(text, 0, maxRate)
+	if err == nil && rate == 0 {
+		err = errors.New("must be above 0")
+	}
+	return rate, err
+}
+
 // target is a rate, or a profile of rates over time: stages separated by commas,
 // each RATE@TIME (a step) or FROM..TO@TIME (a ramp). The last may leave out @TIME
 // and then holds to the end; otherwise its final rate does.

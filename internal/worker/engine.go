@@ -77,7 +77,7 @@ func (e *engine) open(ctx context.Context) error {
 	e.lanes = make([]*lane.Lane, lanes)
 	deadline, _ := ctx.Deadline()
 	if err := probe(e.sessions[0], &e.clock, time.Until(deadline)); err != nil {
-		return fmt.Errorf("the cluster at PD %s does not answer: %w", pd, err)
+		return fmt.Errorf("the cluster at PD %s can be opened, but a first read with tikv.apiversion=%s failed: %w", pd, e.spec.TiKV.APIVersion, err)
 	}
 	return nil
 }

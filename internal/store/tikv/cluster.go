@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tikv/client-go/v2/rawkv"
@@ -67,7 +68,27 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 		}
 		cl.clients = append(cl.clients, client)
 	}
+	if c.TTL {
+		if err := checkTTL(ctx, cl.clients[0]); err != nil {
+			return nil, errors.Join(err, cl.Close())
+		}
+	}
 	return cl, nil
+}
+
+// checkTTL finds out whether the stores keep times to live: one that does not refuses to tell that of a
+// key, while it reads as ever, and would fail with the first put.
+func checkTTL(ctx context.Context, client *Client) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	_, err := client.GetKeyTTL(ctx, []byte("kvbench-probe"))
+	if err != nil && strings.Contains(err.Error(), "ttl is not enabled") {
+		return fmt.Errorf("the cluster does not keep times to live: leave out ttl, or run TiKV with storage.enable-ttl or API version V2 (the store says: %w)", err)
+	}
+	if err != nil {
+		return fmt.Errorf("ask a store for the time to live of a key: %w", err)
+	}
+	return nil
 }
 
 func newClient(ctx context.Context, c *Config, dial []grpc.DialOption) (*Client, error) {

@@ -4,6 +4,7 @@ package tikv_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net"
 	"strings"
@@ -11,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pingcap/kvproto/pkg/metapb"
+	"github.com/pingcap/kvproto/pkg/pdpb"
 	"github.com/pingcap/log"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store/storetest"
@@ -77,9 +81,13 @@ func TestConnectFails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	v1 := start(t, playground.Options{})
 	v2 := start(t, playground.Options{APIVersion: playground.V2})
 	files := storetest.Certificates(t)
 	secret := start(t, playground.Options{TLS: files})
+	empty := servePD(t, &pdServer{})
+	old := servePD(t, &pdServer{stores: []string{"127.0.0.1:1"}})
+	other := servePD(t, nil)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +107,11 @@ func TestConnectFails(t *testing.T) {
 		{"TLS for nothing", tikv.Config{PD: []string{v2.PDAddr()}, CA: files.CA, Cert: files.Cert, Key: files.Key}, []string{"the cluster must use TLS"}},
 		{"an address that is none", tikv.Config{PD: []string{"not an address"}}, []string{"not an address"}},
 		{"no store can be reached", tikv.Config{PD: []string{down.PDAddr()}}, append(down.StoreAddrs(), "advertised")},
+		{"no TiKV has joined", tikv.Config{PD: []string{empty}}, []string{empty + " answers, but no TiKV has joined the cluster yet"}},
+		{"another service", tikv.Config{PD: []string{other}}, []string{other + " answers, but not as it should", "unknown service pdpb.PD"}},
+		{"one is another service", tikv.Config{PD: []string{"127.0.0.1:1", other}}, []string{"answers, but not as it should", "127.0.0.1:1: dial tcp", other + ": unknown service"}},
+		{"no keyspaces", tikv.Config{PD: []string{old}, APIVersion: "V2"}, []string{"PD knows no keyspaces", "tikv.apiversion=V2"}},
+		{"no times to live", tikv.Config{PD: []string{v1.PDAddr()}, TTL: true}, []string{"does not keep times to live", "storage.enable-ttl"}},
 		{"no such keyspace", tikv.Config{PD: []string{v2.PDAddr()}, APIVersion: "V2", Keyspace: "nowhere"}, []string{"keyspace nowhere"}},
 		{"no such version", tikv.Config{PD: []string{v2.PDAddr()}, APIVersion: "V3"}, []string{"V3", "V1TTL"}},
 		{"a keyspace without V2", tikv.Config{PD: []string{v2.PDAddr()}, Keyspace: "x"}, []string{"V2"}},
@@ -122,6 +135,58 @@ func TestConnectFails(t *testing.T) {
 	}
 }
 
+// A store that keeps times to live is asked, and all is well.
+func TestTimesToLive(t *testing.T) {
+	pg := start(t, playground.Options{APIVersion: playground.V1TTL})
+	if _, err := connect(t, tikv.Config{PD: []string{pg.PDAddr()}, APIVersion: "V1TTL", TTL: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// pdServer is a PD that says of its cluster what a test needs; without stores no TiKV has joined.
+type pdServer struct {
+	pdpb.PDServer
+	leader string // advertised; empty: where it listens
+	stores []string
+}
+
+// servePD serves p on loopback, or no service at all.
+func servePD(t *testing.T, p *pdServer) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	if p != nil {
+		p.leader = cmp.Or(p.leader, l.Addr().String())
+		pdpb.RegisterPDServer(server, p)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Stop()
+		<-ended
+	})
+	return l.Addr().String()
+}
+
+func (p *pdServer) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMembersResponse, error) {
+	leader := &pdpb.Member{Name: "pd-0", MemberId: 1, ClientUrls: []string{"http://" + p.leader}}
+	return &pdpb.GetMembersResponse{Header: &pdpb.ResponseHeader{ClusterId: 7}, Members: []*pdpb.Member{leader}, Leader: leader}, nil
+}
+
+func (p *pdServer) GetAllStores(context.Context, *pdpb.GetAllStoresRequest) (*pdpb.GetAllStoresResponse, error) {
+	if p.stores == nil {
+		e := &pdpb.Error{Type: pdpb.ErrorType_NOT_BOOTSTRAPPED, Message: "cluster is not bootstrapped"}
+		return &pdpb.GetAllStoresResponse{Header: &pdpb.ResponseHeader{ClusterId: 7, Error: e}}, nil
+	}
+	resp := &pdpb.GetAllStoresResponse{Header: &pdpb.ResponseHeader{ClusterId: 7}}
+	for i, address := range p.stores {
+		resp.Stores = append(resp.Stores, &metapb.Store{Id: uint64(i + 1), Address: address})
+	}
+	return resp, nil
+}
+
 // A connection that is being made ends with its context.
 func TestConnectCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,12 +200,20 @@ func TestConnectCancelled(t *testing.T) {
 	}
 }
 
-// The PD client says that there is a proxy in the way, when there may be.
+// It is said that there is a proxy in the way, also when only an address that PD advertises goes through it.
 func TestProxyHint(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://user:secret@proxy.invalid:3128")
-	_, err := connect(t, tikv.Config{PD: []string{"pd.invalid:2379"}})
-	if err == nil || !strings.Contains(err.Error(), "proxy.invalid:3128") || !strings.Contains(err.Error(), "NO_PROXY") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("%v", err)
+	for named, pd := range map[string]string{
+		"pd.invalid:2379":    "pd.invalid:2379",
+		"pd-0.invalid:2379":  servePD(t, &pdServer{leader: "pd-0.invalid:2379"}),
+		"store.invalid:2016": servePD(t, &pdServer{stores: []string{"store.invalid:2016"}}),
+	} {
+		_, err := connect(t, tikv.Config{PD: []string{pd}})
+		for _, want := range []string{"Connections to " + named, "proxy.invalid:3128", "NO_PROXY"} {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s: want %s in %v", named, want, err)
+			}
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type Config struct {
 	APIVersion   string // "V1" (also ""), "V1TTL" or "V2"
 	Keyspace     string // V2: name of the keyspace, "" is DEFAULT
 	ColumnFamily string // V1: "", "default", "lock" or "write"
+	TTL          bool   // values will be put with a time to live, which the stores must keep
 
 	Clients             int  // rawkv client instances, each with its own connections; 0 is 1
 	GrpcConnectionCount uint // connections of one instance to each store; 0 is client-go's 4

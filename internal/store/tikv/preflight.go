@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -21,7 +20,9 @@ import (
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"golang.org/x/net/http/httpproxy"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/kvbench/kvbench/internal/store"
@@ -76,31 +77,54 @@ type Store struct {
 func preflight(ctx context.Context, c *Config, creds credentials.TransportCredentials) (*Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
+	named := strings.Join(c.PD, ", ")
 	info, leader, err := members(ctx, c.PD, creds)
-	if err != nil {
-		return nil, fmt.Errorf("PD at %s does not answer: %w\n%s", strings.Join(c.PD, ", "), err, pdHint(c))
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		return nil, fmt.Errorf("PD at %s answers, but not as it should: %w", named, err)
+	case err != nil:
+		return nil, fmt.Errorf("PD at %s does not answer: %w\n%s", named, err, pdHint(c))
 	}
 	conn, err := grpc.NewClient(leader, grpc.WithTransportCredentials(creds))
 	if err != nil {
 		return nil, fmt.Errorf("PD's leader %s: %w", leader, err)
 	}
 	defer conn.Close()
-	if info.Stores, err = stores(ctx, conn, info.ClusterID); err != nil {
-		return nil, fmt.Errorf("PD's leader %s, which %s named, does not list the stores: %w\nCan this machine reach the address that PD advertises (its advertise-client-urls)?",
-			leader, strings.Join(c.PD, ", "), err)
+	info.Stores, err = stores(ctx, conn, info.ClusterID)
+	switch {
+	case errors.As(err, &refused):
+		return nil, fmt.Errorf("PD's leader %s answers, but %w", leader, err)
+	case err != nil:
+		return nil, fmt.Errorf("PD at %s answers, but its leader %s does not list the stores: %w\nCan this machine reach the address that PD advertises (its advertise-client-urls)?%s",
+			named, leader, err, proxyHint(leader))
 	}
 	if v, _ := c.version(); v == kvrpcpb.APIVersion_V2 {
 		if err := checkKeyspace(ctx, conn, info.ClusterID, c.Keyspace); err != nil {
 			return nil, err
 		}
 	}
-	return info, reachable(ctx, info.Stores)
+	return info, reachable(ctx, info.Stores, creds)
+}
+
+// refusal is an error that somebody answered with.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+// fault returns what an answer of PD has as its error.
+func fault(header *pdpb.ResponseHeader) error {
+	if e := header.GetError(); e != nil {
+		return &refusal{fmt.Sprintf("PD says: %s (%s)", e.Message, e.Type)}
+	}
+	return nil
 }
 
 // members asks all PD addresses at once and takes the first good answer; while
-// PD has no leader, it asks again.
+// PD has no leader, it asks again. The error is a [refusal] if any of them answered.
 func members(ctx context.Context, addrs []string, creds credentials.TransportCredentials) (*Info, string, error) {
 	type answer struct {
+		from string
 		resp *pdpb.GetMembersResponse
 		err  error
 	}
@@ -120,33 +144,41 @@ func members(ctx context.Context, addrs []string, creds credentials.TransportCre
 	for {
 		round, cancel := context.WithTimeout(ctx, attemptTime)
 		answers := make(chan answer, len(conns))
-		for _, conn := range conns {
+		for i, conn := range conns {
 			go func() {
 				resp, err := pdpb.NewPDClient(conn).GetMembers(round, &pdpb.GetMembersRequest{})
-				answers <- answer{resp, err}
+				answers <- answer{addrs[i], resp, err}
 			}()
 		}
 		var errs []error
 		var good *pdpb.GetMembersResponse
-		for i := range conns {
-			switch a := <-answers; {
-			case a.err != nil:
-				if good == nil {
-					errs = append(errs, errors.New(grpcText(a.err)))
-				}
-			case a.resp.GetHeader().GetError() != nil:
-				errs = append(errs, errors.New(a.resp.Header.Error.Message))
+		for range conns {
+			a := <-answers
+			err := a.err
+			switch {
+			case good != nil: // the other attempts were ended
+				continue
+			case err != nil:
+				err = callError(err)
+			case fault(a.resp.GetHeader()) != nil:
+				err = fault(a.resp.Header)
 			case a.resp.GetHeader().GetClusterId() == 0 || len(a.resp.GetLeader().GetClientUrls()) == 0:
-				errs = append(errs, fmt.Errorf("%s: PD has no leader", addrs[i]))
-			case good == nil:
+				err = &refusal{"it has no leader"}
+			default:
 				good = a.resp
 				cancel() // ends the other attempts
+				continue
 			}
+			if len(conns) > 1 {
+				err = fmt.Errorf("%s: %w", a.from, err)
+			}
+			errs = append(errs, err)
 		}
 		cancel()
 		if good != nil {
 			return memberInfo(good), host(good.Leader.ClientUrls[0]), nil
 		}
+		slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 		select {
 		case <-ctx.Done():
 			return nil, "", errors.Join(errs...)
@@ -170,6 +202,9 @@ func memberInfo(r *pdpb.GetMembersResponse) *Info {
 	return info
 }
 
+// errNoStore is what PD means by "cluster is not bootstrapped".
+var errNoStore = &refusal{"no TiKV has joined the cluster yet: start TiKV, and look at its log if it runs"}
+
 func stores(ctx context.Context, pd *grpc.ClientConn, clusterID uint64) ([]Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -177,10 +212,13 @@ func stores(ctx context.Context, pd *grpc.ClientConn, clusterID uint64) ([]Store
 		Header: &pdpb.RequestHeader{ClusterId: clusterID}, ExcludeTombstoneStores: true,
 	})
 	if err != nil {
-		return nil, errors.New(grpcText(err))
+		return nil, callError(err)
 	}
-	if e := resp.GetHeader().GetError(); e != nil {
-		return nil, errors.New(e.Message)
+	if resp.GetHeader().GetError().GetType() == pdpb.ErrorType_NOT_BOOTSTRAPPED {
+		return nil, errNoStore
+	}
+	if err := fault(resp.GetHeader()); err != nil {
+		return nil, err
 	}
 	var list []Store
 	for _, s := range resp.Stores {
@@ -189,7 +227,7 @@ func stores(ctx context.Context, pd *grpc.ClientConn, clusterID uint64) ([]Store
 		}
 	}
 	if len(list) == 0 {
-		return nil, errors.New("the cluster has no TiKV store yet")
+		return nil, errNoStore
 	}
 	slices.SortFunc(list, func(a, b Store) int { return cmp.Compare(a.ID, b.ID) })
 	return list, nil
@@ -207,61 +245,99 @@ func checkKeyspace(ctx context.Context, pd *grpc.ClientConn, clusterID uint64, n
 	resp, err := keyspacepb.NewKeyspaceClient(pd).LoadKeyspace(ctx, &keyspacepb.LoadKeyspaceRequest{
 		Header: &pdpb.RequestHeader{ClusterId: clusterID}, Name: name,
 	})
-	switch e := resp.GetHeader().GetError(); {
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		return fmt.Errorf("PD knows no keyspaces, so that tikv.apiversion=V2 cannot be the cluster's: %w", callError(err))
 	case err != nil:
-		return fmt.Errorf("keyspace %s: %s", name, grpcText(err))
-	case e != nil:
-		return fmt.Errorf("keyspace %s: PD answered: %s", name, e.Message)
+		return fmt.Errorf("keyspace %s: %w", name, callError(err))
+	case resp.GetHeader().GetError() != nil:
+		return fmt.Errorf("keyspace %s: %w", name, fault(resp.Header))
 	case resp.Keyspace == nil || resp.Keyspace.State != keyspacepb.KeyspaceState_ENABLED:
 		return fmt.Errorf("keyspace %s is not there, or not enabled; create it, or name another", name)
 	}
 	return nil
 }
 
-// reachable dials every store, and is content if one answers: a cluster with
-// stores down may well be what is to be measured.
-func reachable(ctx context.Context, stores []Store) error {
+// reachable connects to every store, as calls will (through a proxy, if gRPC is told of one), and is content
+// if one answers: a cluster with stores down may well be what is to be measured.
+func reachable(ctx context.Context, stores []Store, creds credentials.TransportCredentials) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	errs := make([]error, len(stores))
 	var wg sync.WaitGroup
 	for i, s := range stores {
 		wg.Go(func() {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
-			if err != nil {
-				errs[i] = err
-				return
+			if err := answers(ctx, s.Address, creds); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", s.Address, err)
 			}
-			conn.Close()
 		})
 	}
 	wg.Wait()
-	if !slices.Contains(errs, nil) {
-		return fmt.Errorf("PD answers, but none of the %d stores that it lists can be reached from here: %w\nThe stores' advertised addresses must be reachable: a cluster in Kubernetes is, in general, from inside only.",
-			len(stores), errors.Join(errs...))
+	if slices.Contains(errs, nil) {
+		return nil
 	}
-	return nil
+	var hint string
+	for _, s := range stores {
+		if hint = proxyHint(s.Address); hint != "" {
+			break
+		}
+	}
+	return fmt.Errorf("PD answers, but none of the %d stores that it lists can be reached from here: %w\nThe stores' advertised addresses must be reachable: a cluster in Kubernetes is, in general, from inside only.%s",
+		len(stores), errors.Join(errs...), hint)
 }
 
-// grpcText returns an error's text without the ceremony of a status.
-func grpcText(err error) string {
+// answers tells whether a gRPC server answers at addr, whatever it says.
+func answers(ctx context.Context, addr string, creds credentials.TransportCredentials) error {
+	conn, err := grpc.NewClient(host(addr), grpc.WithTransportCredentials(creds))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
+	if err = callError(err); errors.As(err, new(*refusal)) {
+		return nil
+	}
+	return err
+}
+
+// callError returns what a call came to, without the ceremony of gRPC's connections: a [refusal] if the other side answered.
+func callError(err error) error {
+	if err == nil {
+		return nil
+	}
 	s := status.Convert(err)
-	return fmt.Sprintf("%s (%s)", s.Message(), s.Code())
+	text := fmt.Sprintf("%s (%s)", s.Message(), s.Code())
+	switch s.Code() {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		if _, cause, ok := strings.Cut(s.Message(), `desc = "`); ok {
+			text = strings.TrimPrefix(strings.TrimSuffix(cause, `"`), "transport: Error while dialing: ")
+		}
+		return errors.New(text)
+	}
+	return &refusal{text}
 }
 
 // pdHint says what to look at when PD does not answer.
 func pdHint(c *Config) string {
 	hint := "Check the address and port (2379 by default), and that PD runs and can be reached from this machine."
 	if c.CA == "" {
-		hint += " If the cluster uses TLS, give the CA, certificate and key files."
+		hint += " If the cluster uses TLS, set tikv.ca, tikv.cert and tikv.key."
 	} else {
 		hint += " The server's certificate must name the host as it is dialled, and the cluster must use TLS."
 	}
 	for _, addr := range c.PD {
-		// gRPC dials through the proxy that is set for HTTPS.
-		if proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: host(addr)}); err == nil && proxy != nil {
-			return hint + fmt.Sprintf(" Connections to %s go through the proxy %s (HTTPS_PROXY); add the host to NO_PROXY if it should be dialled directly.", host(addr), proxy.Redacted())
+		if proxy := proxyHint(host(addr)); proxy != "" {
+			return hint + proxy
 		}
 	}
 	return hint
+}
+
+// proxyHint names the proxy through which gRPC dials an address, if there is one: that which is set for HTTPS.
+func proxyHint(addr string) string {
+	proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: addr})
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return fmt.Sprintf(" Connections to %s go through the proxy %s (HTTPS_PROXY); add the host to NO_PROXY if it should be dialled directly.", addr, proxy.Redacted())
 }
