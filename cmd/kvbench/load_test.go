@@ -243,7 +243,17 @@ func TestVerifyFindsEverything(t *testing.T) {
 func TestRunIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newTable(t)
-	empty := report(t, b.verb("run", "-w", "read", "-p", "recordcount=500", "--duration", "1s")...)
+	p := start(t, append(b.verb("run", "-w", "read", "-p", "recordcount=500", "--duration", "1s"), "--json")...)
+	code := p.code(time.Minute)
+	stdout, stderr := p.said()
+	var doc analysis.Document
+	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 || code != exitcode.Degraded {
+		t.Fatalf("exit code %d, report: %v\n%s", code, err, stderr)
+	}
+	empty := doc.Runs[0]
+	if !strings.Contains(empty.Verdict.Text, "100 % of the operations found no value") {
+		t.Errorf("on an empty cluster: %+v", empty.Verdict)
+	}
 	if text := strings.Join(empty.Warnings, "\n"); !strings.Contains(text, "READS WILL MISS") {
 		t.Errorf("on an empty cluster: %q", text)
 	}
