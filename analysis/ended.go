@@ -34,7 +34,9 @@ func (r *Run) ended() Ended {
 	rec, e := r.record, Ended{}
 	var first *worker // that ended for a reason of its own
 	lost := len(r.workers) > 0
+	inTime := rec.WindowS > 0 // to the end of the duration, so that no count ended it
 	for _, w := range r.workers {
+		inTime = inTime && w.info.Ended != results.ByOperations
 		e.AtS = max(e.AtS, w.end.Seconds())
 		lost = lost && w.lost
 		if first == nil && w.info.Reason != "" {
@@ -59,7 +61,7 @@ func (r *Run) ended() Ended {
 		return say(EndFailed, "the run failed: %s", cmp.Or(r.reason(), "no reason is recorded"))
 	case first != nil:
 		return say(EndFailed, "%s ended before its time: %s", first.member.Name, first.info.Reason)
-	case rec.WindowS > 0 && e.AtS >= end-0.001:
+	case inTime && e.AtS >= end-0.001:
 		return say(EndDuration, "the duration of %s was over", units.Seconds(rec.WindowS))
 	case rec.Phase == "load":
 		return say(EndCount, "every worker had loaded its records")

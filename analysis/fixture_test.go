@@ -39,6 +39,8 @@ type fixture struct {
 	result      func(i int) workload.Result            // of operation i of a worker
 	wait        func(slot time.Duration) time.Duration // lag of a slot
 	pause       pause                                  // of the database
+	ended       results.Cause                          // of each worker
+	reason      string                                 // of each worker, if that was before its time
 	connections int                                    // of each worker to each store
 	queued      float64                                // share of the operations that found no free thread
 	took        func(r *rand.Rand) time.Duration
@@ -214,7 +216,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	if lost {
 		return // killed: nothing is closed
 	}
-	if err := j.Close(results.End{}); err != nil {
+	if err := j.Close(results.End{Cause: f.ended, Reason: f.reason}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -58,7 +58,9 @@ func (r *Run) noAnswer(batchesPS float64, p50 time.Duration) *NoAnswer {
 		until(s.First)
 		last = max(last, s.Last)
 	}
-	until(r.window.to)
+	if ended := r.ended().AtS; ended >= r.window.to.Seconds() { // else nobody listened to the end
+		until(r.window.to)
+	}
 	length := longest.to - longest.from
 	if length < max(silenceLeast, silenceLong*p50) || batchesPS*length.Seconds() < silenceCalls {
 		return nil

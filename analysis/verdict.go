@@ -140,8 +140,13 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	if text := missedKeys(p, rec); text != "" {
 		find("%s", text)
 	}
-	if p.Ended.By == EndUnknown && rec.State == results.Finished {
-		find("it ended at %s, and nothing says why", units.Seconds(p.Ended.AtS))
+	switch p.Ended.By {
+	case EndLease, EndUnknown:
+		find("it ended after %s: %s", units.Seconds(p.Ended.AtS), p.Ended.Text)
+	case EndFailed:
+		if rec.State != results.Failed { // which has been said
+			find("it ended after %s: %s", units.Seconds(p.Ended.AtS), p.Ended.Text)
+		}
 	}
 	if all == 0 {
 		find("no operation completed in the window")

@@ -25,8 +25,15 @@ type worker struct {
 	gaps      []gap // between them, before the first, and after the last of a journal that was closed
 }
 
-// cut tells whether the end of a journal that was closed is not there.
-func (w *worker) cut() bool { return w.complete && w.end < results.Duration(w.info.EndS) }
+// cut tells whether a journal that was closed ends before its time: its end is not there, or
+// the worker ended for a reason of its own.
+func (w *worker) cut() bool {
+	switch w.info.Ended {
+	case results.ByLease, results.ByShutdown, results.ByError:
+		return w.complete
+	}
+	return w.complete && w.end < results.Duration(w.info.EndS)
+}
 
 // gap is a stretch of which a journal holds nothing.
 type gap struct{ from, to time.Duration }
