@@ -160,8 +160,11 @@ func newFleet(t *testing.T, workers int) *fleet {
 		addresses = append(addresses, strings.Fields(w.until(`"worker ready" address=`))[0])
 		f.workers = append(f.workers, w)
 	}
-	f.args = []string{"--workers", strings.Join(addresses, ","), "--pd", c.PDAddr(), "--out", f.out,
-		"-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10", "--threads", "8"}
+	if workers > 0 {
+		f.args = []string{"--workers", strings.Join(addresses, ",")}
+	}
+	f.args = append(f.args, "--pd", c.PDAddr(), "--out", f.out,
+		"-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10", "--threads", "8")
 	do(t, f.verb("load")...)
 	return f
 }
