@@ -89,6 +89,7 @@ type Report struct {
 
 	Queued      int64    `json:"queued_operations"`
 	Skipped     int64    `json:"skipped_slots"`
+	Blocked     int64    `json:"blocked_slots"`
 	CutOff      int64    `json:"cut_off_operations"`
 	Clamped     int64    `json:"clamped_values"`
 	LagUS       *Latency `json:"lag_us,omitempty"`
@@ -167,6 +168,10 @@ type WorkerRow struct {
 	CPUS          float64           `json:"cpu_s"`
 	CPUShare      float64           `json:"cpu_share"` // of its cores, over the window
 	CPUShareMax   float64           `json:"cpu_share_max"`
+	StalledS      float64           `json:"stalled_s"`     // its loop did not come round, beside its planned waits
+	StallMaxS     float64           `json:"stall_max_s"`   // for so long at a time, at most
+	StallAtS      float64           `json:"stall_at_s"`    // from then on
+	ThrottledS    float64           `json:"throttled_s"`   // a limit of its control group kept it from running
 	CPUWaitS      float64           `json:"cpu_wait_s"`    // its threads were ready to run and had no core
 	MachineShare  float64           `json:"machine_share"` // of its machine's processors, in use by anyone
 	OthersShare   float64           `json:"others_share"`  // of its machine's processors, used by others than this fleet, at least

@@ -62,6 +62,7 @@ func (r *Run) Report() *Report {
 		Errors:      r.errorRows(),
 		Queued:      r.fleet.lapses.Queued,
 		Skipped:     r.fleet.lapses.Skipped,
+		Blocked:     r.fleet.lapses.Blocked,
 		CutOff:      r.fleet.lapses.CutOff,
 		Clamped:     r.fleet.lapses.Clamped,
 		LagUS:       measure.LatencyOf(r.fleet.lag),
@@ -80,7 +81,9 @@ func (r *Run) Report() *Report {
 		p.TargetOps = math.Round(due/seconds*1e6) / 1e6
 	}
 	p.Traffic = r.fleet.sent(rate)
-	if all.service != nil { // Little's law
+	if r.fleet.inFlight > 0 {
+		p.InFlight = rate(r.fleet.inFlight)
+	} else if all.service != nil { // results of earlier versions: Little's law, which knows nothing of what was never answered
 		p.InFlight = p.BatchesPS * all.service.Mean() / 1e6
 	}
 	if good.Operations > 0 && rate(good.rate.operations) > 0 {
@@ -207,6 +210,7 @@ func (p *Report) addWorker(w *worker, t *totals, rate func(float64) float64) {
 		Skipped: t.lapses.Skipped,
 		CPUS:    t.cpu.Seconds(), CPUShare: t.cpuShare(), CPUShareMax: t.busiest, Cores: t.cores, OneCoreS: t.oneCore,
 		Driver: w.info.Driver, Lanes: w.info.Lanes, Tuning: w.info.Tuning,
+		StalledS: t.stall.Total.Seconds(), StallMaxS: t.stall.Longest.Seconds(), StallAtS: t.stall.At.Seconds(), ThrottledS: t.denied.Seconds(),
 		CPUWaitS: t.cpuWait.Seconds(), MachineShare: rate(t.machine),
 		GCPauseS: t.gcPause.Seconds(), SchedP99US: t.schedP99.Microseconds(), RSSBytes: t.rss,
 		ClockOffsetUS: w.member.ClockOffsetUS, ClockErrorUS: w.member.ClockErrorUS, StartSkewUS: w.member.StartSkewUS,

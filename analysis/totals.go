@@ -27,6 +27,9 @@ type totals struct {
 	cpu      time.Duration // used
 	capacity time.Duration // cores × time
 	cpuWait  time.Duration // threads were ready to run and had no core
+	inFlight float64       // seconds × calls
+	stall    measure.Stall
+	denied   time.Duration // a limit of a control group kept threads from running
 	machine  float64       // seconds of the window × share of the machine in use by anyone
 	cores    int
 	busiest  float64 // share of the cores in the busiest second
@@ -115,6 +118,12 @@ func (t *totals) addHost(s *results.Second, share float64) {
 	t.cpu += time.Duration(share * cpu * float64(time.Second))
 	t.capacity += time.Duration(share * took * float64(s.Host.Cores) * float64(time.Second))
 	t.cpuWait += time.Duration(share * float64(s.Host.CPUWait))
+	t.inFlight += took * share * s.InFlight
+	t.stall.Total += s.Stall.Total
+	if s.Stall.Longest > t.stall.Longest {
+		t.stall.Longest, t.stall.At = s.Stall.Longest, s.Stall.At
+	}
+	t.denied += time.Duration(share * float64(s.Host.Throttled))
 	t.machine += took * share * s.Host.Machine
 	t.cores = max(t.cores, s.Host.Cores)
 	if took >= 0.5 && s.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting
@@ -152,6 +161,7 @@ func (t *totals) merge(o *totals) {
 	t.cpu += o.cpu
 	t.capacity += o.capacity
 	t.cpuWait += o.cpuWait
+	t.inFlight += o.inFlight
 	t.cores += o.cores
 	t.busiest = max(t.busiest, o.busiest)
 	t.oneCore += o.oneCore

@@ -107,6 +107,9 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	if n := len(p.WorkersLost); n > rec.Limits.TolerateLost {
 		find("%d of %d workers lost", n, p.WorkersExpected)
 	}
+	if text := stoodStill(p); text != "" {
+		find("%s", text)
+	}
 	if missing := p.WorkersExpected - len(p.Workers); missing > 0 {
 		find("%d of %d workers never took part", missing, p.WorkersExpected)
 	}
@@ -232,6 +235,9 @@ func foundLimit(p *Report, r *Run) Limit {
 	case p.WindowS > 0 && p.WindowS < shortWindow.Seconds() && !(p.Paced && !p.missedTarget()):
 		return Limit{ByUnknown, fmt.Sprintf("in %s it cannot be told", units.Micros(p.WindowS*1e6))}
 	}
+	if text := stoodStill(p); text != "" {
+		return Limit{ByClient, text + ": latencies and rates hold that, and not only what the database did"}
+	}
 	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
 		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", units.Number(p.InFlight), p.Threads)
 		if text, _ := strained(p); text != "" {
@@ -270,7 +276,28 @@ func foundLimit(p *Report, r *Run) Limit {
 }
 
 // queued is the share of the operations that were due while all threads had one.
-func (p *Report) queued() float64 { return float64(p.Queued) / float64(max(p.completed(), 1)) }
+// Slots that never came for that reason are among them.
+func (p *Report) queued() float64 {
+	batch := int64(max(p.Plan.Batch, 1))
+	return float64(p.Queued+p.Blocked*batch) / float64(max(p.completed()+p.CutOff+p.Skipped*batch, 1))
+}
+
+// longStall is from when on a worker that stood still makes a result one of the client.
+const longStall = 1.0 // seconds
+
+// stoodStill says which worker stood still for the longest time; "" if none did for long.
+func stoodStill(p *Report) string {
+	longest := &WorkerRow{}
+	for i := range p.Workers {
+		if w := &p.Workers[i]; w.StallMaxS > longest.StallMaxS {
+			longest = w
+		}
+	}
+	if longest.StallMaxS < longStall {
+		return ""
+	}
+	return fmt.Sprintf("worker %s stood still for %s at %s", longest.Name, units.Seconds(longest.StallMaxS), units.Seconds(longest.StallAtS))
+}
 
 // completed is the number of operations that came back, whatever with.
 func (p *Report) completed() (n int64) {
