@@ -257,7 +257,7 @@ func (a *api) find(ctx context.Context, opts Options) ([]corev1.Pod, error) {
 		default:
 			return nil, a.lacking(opts, err)
 		}
-		if len(pods) > 0 && opts.Waiting != nil {
+		if len(pods) > 0 && len(pods) >= opts.Count && opts.Waiting != nil {
 			opts.Waiting(a.lacking(opts, err))
 			opts.Waiting = nil
 		}

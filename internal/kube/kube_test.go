@@ -396,6 +396,7 @@ func TestFindNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.change()
 			test.opts.Kubeconfig, test.opts.Wait = c.kubeconfig, time.Hour
+			test.opts.Waiting = func(why error) { t.Errorf("it waits for %v", why) }
 			began := time.Now()
 			_, err := Find(t.Context(), test.opts)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
