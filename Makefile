@@ -64,6 +64,10 @@ fuzz: ## fuzz every parser and reader, FUZZTIME each (default 30s)
 bench: ## Go benchmarks of generator, pacer, recorder, interval log, merge and lane (benchstat form)
 	$(GO) test -run '^$$' -bench . -benchmem -count $(or $(COUNT),1) ./internal/... ./analysis/...
 
+.PHONY: compare-simulation
+compare-simulation: ## the tables of docs/compare.md: what kvbench compare claims of equal runs, and of those that differ (some minutes)
+	KVBENCH_SIMULATE=1 $(GO) test -count 1 -timeout 60m -v -run '^TestSimulatedTables$$' ./analysis
+
 PEERS ?=
 .PHONY: bench-peers
 bench-peers: build bin/bare bin/go-ycsb ## CPU per operation of go-ycsb, a bare rawkv loop and kvbench's drivers, in turn

@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"maps"
@@ -20,7 +21,6 @@ import (
 
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
-	"github.com/kvbench/kvbench/internal/workload"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -327,58 +327,63 @@ func TestSeries(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	load := func(f *fixture) *Run {
+	seed := uint64(0)
+	load := func(f fixture) *Run {
+		seed++
+		f.seed, f.workers, f.window = seed, 2, cmp.Or(f.window, 40*time.Second)
 		r, err := Load(f.write(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	base := load(&fixture{seed: 1, workers: 2, window: 20 * time.Second, achieved: 1000})
-	find := func(c *Comparison, kind, metric string) Delta {
+	base := fixture{achieved: 1000}
+	fast := fixture{achieved: 1300, took: func(r *rand.Rand) time.Duration { return exponential(r) * 3 / 2 }}
+	fast.change = func(r *results.Run) { r.Spec["readproportion"] = "1" }
+	a, b := []*Run{load(base), load(base), load(base)}, []*Run{load(fast), load(fast), load(fast)}
+	for _, tt := range []struct {
+		name   string
+		a, b   []*Run
+		basis  Basis
+		judged map[string]Judged // of headlines
+	}{
+		{"the same pair", a[:1], a[1:2], WithinRuns, map[string]Judged{"ops_per_s": Noise, "service_us_p50": Noise, "service_us_p99": Noise, "service_us_p99_9": Noise}},
+		{"the same, one against several", a[:1], a[1:], BetweenRuns, map[string]Judged{"ops_per_s": Noise, "service_us_p50": Noise}},
+		{"another pair", a[:1], b[:1], WithinRuns, map[string]Judged{"ops_per_s": Better, "service_us_p50": Worse, "service_us_p99": Worse}},
+		{"another set", a, b, BetweenRuns, map[string]Judged{"ops_per_s": Better, "service_us_p50": Worse, "service_us_p99": Worse}},
+		{"another set, the other way", b, a, BetweenRuns, map[string]Judged{"ops_per_s": Worse, "service_us_p50": Better, "service_us_p99": Better}},
+		{"too short", a[:1], []*Run{load(fixture{achieved: 1000, window: 2 * time.Second})}, WithinRuns, map[string]Judged{"ops_per_s": Unknown, "service_us_p50": Unknown}},
+		{"too few for a tail", a[:1], []*Run{load(fixture{achieved: 200})}, WithinRuns, map[string]Judged{"service_us_p99": Noise, "service_us_p99_9": Unknown}},
+		{"errors", a[:1], []*Run{load(fixture{achieved: 1000, result: mixed(0, 10, 0)})}, WithinRuns, map[string]Judged{"ops_per_s": Unknown, "service_us_p99": Unknown}},
+	} {
+		c := Compare(tt.a, tt.b, DefaultSpread)
+		if c.Basis != tt.basis {
+			t.Errorf("%s: %s", tt.name, c.Basis)
+		}
 		for _, d := range c.Deltas {
-			if d.Kind == kind && d.Metric == metric {
-				return d
+			if want, ok := tt.judged[d.Metric]; ok && d.Kind == AllKinds && d.Judged != want {
+				t.Errorf("%s: %s is %s, want %s (%+v)", tt.name, d.Metric, d.Judged, want, d)
+			}
+			if (d.Why == "") != (d.Judged != Unknown) {
+				t.Errorf("%s: %+v", tt.name, d)
+			}
+			if d.Kind != AllKinds && d.Judged != NotJudged {
+				t.Errorf("%s: only headlines are judged: %+v", tt.name, d)
 			}
 		}
-		t.Fatalf("no %s %s in %+v", kind, metric, c.Deltas)
-		return Delta{}
-	}
-	same := Compare(base, load(&fixture{seed: 2, workers: 2, window: 20 * time.Second, achieved: 1000}))
-	for _, metric := range []string{"ops_per_s", "service_us_mean", "service_us_p50", "service_us_p99"} {
-		if d := find(same, AllKinds, metric); d.Judged != Noise || d.Noise == nil {
-			t.Errorf("the same: %+v", d)
+		if c.Summary == "" {
+			t.Errorf("%s: no summary", tt.name)
 		}
 	}
-	if len(same.Differences) != 0 {
-		t.Errorf("the same: differences %v", same.Differences)
+	c := Compare(a, b, DefaultSpread)
+	if want := []string{"readproportion: 0.5 → 1"}; !reflect.DeepEqual(c.Differences, want) {
+		t.Errorf("differences %v, want %v", c.Differences, want)
 	}
-	f := &fixture{seed: 3, workers: 2, window: 20 * time.Second, achieved: 1100}
-	f.took = func(r *rand.Rand) time.Duration { return exponential(r) * 5 / 4 }
-	f.change = func(r *results.Run) { r.Spec["readproportion"] = "1" }
-	other := Compare(base, load(f))
-	if d := find(other, AllKinds, "ops_per_s"); d.Judged != Better || math.Abs(d.Change-0.1) > 0.005 {
-		t.Errorf("faster: %+v", d)
+	if c.Deltas[0].SpreadA == nil || *c.Deltas[0].SpreadA > 0.01 {
+		t.Errorf("spread: %+v", c.Deltas[0])
 	}
-	if d := find(other, workload.Read.String(), "service_us_p99"); d.Judged != Worse || math.Abs(d.Change-0.25) > 0.1 {
-		t.Errorf("slower: %+v", d)
-	}
-	if want := []string{"readproportion: 0.5 → 1"}; !reflect.DeepEqual(other.Differences, want) {
-		t.Errorf("differences %v, want %v", other.Differences, want)
-	}
-	short := Compare(load(&fixture{window: 2 * time.Second}), base)
-	if d := find(short, AllKinds, "ops_per_s"); d.Judged != Unknown || d.Noise != nil {
-		t.Errorf("too short: %+v", d)
-	}
-}
-
-func TestStudentT(t *testing.T) {
-	t.Parallel()
-	// From the tables: quantile 0.995.
-	for f, want := range map[float64]float64{4: 4.604, 5: 4.032, 10: 3.169, 30: 2.750, math.Inf(1): 2.576} {
-		if got := studentT(0.995, f); math.Abs(got/want-1) > 0.015 {
-			t.Errorf("%g degrees of freedom: %g, want %g", f, got, want)
-		}
+	if c := Compare(append(a[:2:2], b[2]), b[:2], DefaultSpread); !slices.ContainsFunc(c.Notes, func(n string) bool { return strings.Contains(n, "not of the same thing: readproportion") }) {
+		t.Errorf("runs of different things: %q", c.Notes)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
-// maxBlocks is into how many parts a window is cut to see how much it varies.
-// Long blocks are nearly independent of each other, single seconds are not.
-const maxBlocks = 30
+// maxBlocks is into how many parts a window is cut at most to see how much it varies: enough to
+// see how long it remembers, and few enough to be held.
+const maxBlocks = 300
 
 // blocks are equal stretches of a window, to judge how much a run varies within
 // itself. Intervals must be added in the order of their starts.

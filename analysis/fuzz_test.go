@@ -38,7 +38,7 @@ func FuzzRun(f *testing.F) {
 				t.Errorf("%s: %v", form, err)
 			}
 		}
-		if err := render.Comparison(io.Discard, analysis.Compare(r, r), render.Text, true); err != nil {
+		if err := render.Comparison(io.Discard, analysis.Compare([]*analysis.Run{r}, []*analysis.Run{r}, analysis.DefaultSpread), render.Text, true); err != nil {
 			t.Error(err)
 		}
 	})

@@ -28,6 +28,9 @@ type Run struct {
 	blocks   *blocks
 }
 
+// ID is the run's name.
+func (r *Run) ID() string { return r.record.RunID }
+
 // maxWarnings bounds how much a damaged directory can say.
 const maxWarnings = 20
 

@@ -5,47 +5,100 @@ package render
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/units"
 )
 
-// title shows a metric's name: "service p99.9" for "service_us_p99_9".
-func title(metric string) string {
-	if metric == "ops_per_s" {
-		return "rate"
-	}
-	return strings.NewReplacer("_us_", " ", "_", ".").Replace(metric)
-}
-
 // writeComparison writes a comparison for people, for terminals if colour is set.
 func writeComparison(w io.Writer, c *analysis.Comparison, colour bool) error {
 	t := &text{colour: colour}
-	t.line("%s", t.paint(bold, fmt.Sprintf("A  %s\nB  %s", printable(c.A), printable(c.B))))
+	summary := map[bool]string{true: red, false: bold}[c.Worse()]
+	t.line("%s", t.paint(summary, printable(c.Summary)))
+	t.line("A  %s", printable(c.A))
+	t.line("B  %s", printable(c.B))
 	for _, d := range c.Differences {
 		t.line("differs  %s", printable(d))
 	}
 	t.line("")
-	rows := [][]string{{"operation", "metric", "A", "B", "change", "noise", "judged"}}
-	colours := []string{bold}
-	for _, d := range c.Deltas {
-		show := units.Micros
-		if d.Metric == "ops_per_s" {
-			show = units.Rate
-		}
-		noise := ""
-		if d.Noise != nil {
-			noise = fmt.Sprintf("± %.1f %%", 100**d.Noise)
-		}
-		rows = append(rows, []string{d.Kind, title(d.Metric), show(d.A), show(d.B),
-			fmt.Sprintf("%+.1f %%", 100*d.Change), noise, string(d.Judged)})
-		colours = append(colours, map[analysis.Judged]string{analysis.Better: green, analysis.Worse: red}[d.Judged])
-	}
-	t.table(rows, 2, 6, colours...)
+	t.judged(c)
+	t.line("")
+	t.notJudged(c)
 	for _, n := range c.Notes {
-		t.line("%s", t.paint(yellow, "note: "+n))
+		t.line("%s", t.paint(yellow, "note: "+printable(n)))
 	}
 	_, err := io.WriteString(w, t.String())
 	return err
+}
+
+// judged writes the headlines.
+func (t *text) judged(c *analysis.Comparison) {
+	rows, colours := [][]string{{"metric", "judged", "A", "B", "change", "noise", "p"}}, []string{bold}
+	spread := c.Basis == analysis.BetweenRuns
+	if spread {
+		rows[0] = append(rows[0], "spread of A", "of B")
+	}
+	var unknown []string
+	for _, d := range c.Deltas {
+		if d.Judged == analysis.NotJudged {
+			continue
+		}
+		row := []string{analysis.Title(d.Metric), string(d.Judged), shown(d.Metric, d.A), shown(d.Metric, d.B), "", "", ""}
+		if d.A > 0 && d.B > 0 {
+			row[4] = signedPercent(d.Change)
+		}
+		if d.Noise != nil {
+			row[5], row[6] = "± "+units.Percent(*d.Noise), fmt.Sprintf("%.3f", *d.P)
+		}
+		if spread {
+			row = append(row, percentOrNone(d.SpreadA), percentOrNone(d.SpreadB))
+		}
+		rows = append(rows, row)
+		colours = append(colours, map[analysis.Judged]string{analysis.Better: green, analysis.Worse: red}[d.Judged])
+		if d.Why != "" {
+			unknown = append(unknown, analysis.Title(d.Metric)+" is unknown: "+printable(d.Why))
+		}
+	}
+	t.table(rows, 2, 1, colours...)
+	for _, u := range unknown {
+		t.line("%s", u)
+	}
+}
+
+// notJudged writes the other metrics.
+func (t *text) notJudged(c *analysis.Comparison) {
+	rows := [][]string{{"not judged", "metric", "A", "B", "change"}}
+	kind := ""
+	for _, d := range c.Deltas {
+		if d.Judged != analysis.NotJudged {
+			continue
+		}
+		first := d.Kind
+		if first == kind {
+			first = ""
+		}
+		kind = d.Kind
+		rows = append(rows, []string{first, analysis.Title(d.Metric), shown(d.Metric, d.A), shown(d.Metric, d.B), signedPercent(d.Change)})
+	}
+	t.table(rows, 2, 1)
+}
+
+// shown shows a value of a metric.
+func shown(metric string, v float64) string {
+	switch {
+	case v == 0:
+		return ""
+	case metric == "ops_per_s":
+		return units.Rate(v)
+	}
+	return units.Micros(v)
+}
+
+func signedPercent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
+
+func percentOrNone(share *float64) string {
+	if share == nil {
+		return ""
+	}
+	return units.Percent(*share)
 }

@@ -131,23 +131,29 @@ func TestGap(t *testing.T) {
 // A comparison says the same in both of its formats.
 func TestComparison(t *testing.T) {
 	t.Parallel()
-	noise := 0.01
-	c := &analysis.Comparison{A: "a", B: "b", Differences: []string{"workers: 1 → 2"}, Notes: []string{"a note"}, Deltas: []analysis.Delta{
-		{Kind: "READ", Metric: "service_us_p99_9", A: 1000, B: 1500, Change: 0.5, Noise: &noise, Judged: analysis.Worse}}}
+	noise, p, spread := 0.01, 0.002, 0.034
+	c := &analysis.Comparison{Summary: "B is worse", A: "a", B: "b", Basis: analysis.BetweenRuns, Differences: []string{"workers: 1 → 2"}, Notes: []string{"a note"}, Deltas: []analysis.Delta{
+		{Kind: analysis.AllKinds, Metric: "service_us_p99", A: 1000, B: 1500, Change: 0.5, Noise: &noise, P: &p, SpreadA: &spread, Judged: analysis.Worse},
+		{Kind: analysis.AllKinds, Metric: "service_us_p99_9", Judged: analysis.Unknown, Why: "run b has none"},
+		{Kind: "READ", Metric: "service_us_max", A: 2000, B: 1000, Change: -0.5, Judged: analysis.NotJudged}}}
 	var text, doc bytes.Buffer
 	if err := Comparison(&text, c, Text, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"differs  workers: 1 → 2", "service p99.9", "1.50 ms", "+50.0 %", "± 1.0 %", "worse", "note: a note"} {
+	for _, want := range []string{"differs  workers: 1 → 2", "service p99  ", "1.50 ms", "+50.0 %", "± 1 %", "0.002", "3.4 %", "worse",
+		"service p99.9 is unknown: run b has none", "READ        service max", "-50.0 %", "note: a note"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}
+	}
+	if !strings.HasPrefix(text.String(), "B is worse\n") {
+		t.Errorf("what was found does not come first:\n%s", &text)
 	}
 	if err := Comparison(&doc, c, JSON, false); err != nil {
 		t.Fatal(err)
 	}
 	var back analysis.Comparison
-	if err := json.Unmarshal(doc.Bytes(), &back); err != nil || len(back.Deltas) != 1 || *back.Deltas[0].Noise != noise {
+	if err := json.Unmarshal(doc.Bytes(), &back); err != nil || len(back.Deltas) != 3 || *back.Deltas[0].Noise != noise {
 		t.Errorf("%v: %s", err, &doc)
 	}
 }

@@ -135,31 +135,3 @@ func (a *app) analyzeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&verdict, "verdict", false, "exit with the verdict's code (kvbench help exit-codes)")
 	return cmd
 }
-
-func (a *app) compareCommand() *cobra.Command {
-	var report reportFlags
-	cmd := &cobra.Command{
-		Use:               "compare A B",
-		GroupID:           "results",
-		Short:             "Compare two runs: what changed, and whether it is more than noise",
-		Example:           "  kvbench compare results/20260102-150405-abcdef results/20260102-160708-fedcba",
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: completeRunDirs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			format, err := report.format()
-			if err != nil {
-				return err
-			}
-			var runs [2]*analysis.Run
-			for i, dir := range args {
-				if runs[i], err = analysis.Load(dir); err != nil {
-					return usage(err)
-				}
-			}
-			c := analysis.Compare(runs[0], runs[1])
-			return report.show(a, func(w io.Writer, colour bool) error { return render.Comparison(w, c, format, colour) })
-		},
-	}
-	report.add(cmd, render.Comparisons)
-	return cmd
-}

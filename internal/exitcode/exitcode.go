@@ -16,6 +16,7 @@ const (
 	Target      = 5   // the target rate was not reached
 	Wrong       = 6   // verification found a wrong or lost value
 	SLO         = 7   // a service level objective was missed
+	Worse       = 8   // compare --fail-on-worse: something judged is worse
 	Interrupted = 130 // stopped by its user; what was measured is kept
 )
 
@@ -36,6 +37,7 @@ func Meanings() []Meaning {
 		{Target, "the target rate was not reached"},
 		{Wrong, "verification found a wrong or lost value"},
 		{SLO, "a service level objective was missed"},
+		{Worse, "kvbench compare --fail-on-worse: something judged is worse"},
 		{Interrupted, "interrupted; what was measured is kept and reported"},
 	}
 }
