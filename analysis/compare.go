@@ -72,7 +72,7 @@ const (
 
 const (
 	// DefaultSpread is by how much runs of the same thing are taken to differ where there is one of each: their
-	// standard deviation as a share (docs/compare.md has measured ones).
+	// standard deviation as a share.
 	DefaultSpread = 0.05
 	// falseClaims is how likely a comparison of equals may claim anything.
 	falseClaims = 0.05
