@@ -36,7 +36,9 @@ func (s *httpServer) start() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	s.addr = l.Addr().String()
+	if addr := l.Addr().String(); addr != s.addr { // only the first time: later others read it
+		s.addr = addr
+	}
 	if s.tls != nil {
 		l = tls.NewListener(l, s.tls)
 	}
