@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
-	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/units"
 )
 
@@ -46,18 +45,9 @@ func newSteering(a *app, fleet *coordinator.Fleet) *steering {
 
 // see takes up what is known of the run.
 func (s *steering) see(snapshot *coordinator.Snapshot) {
-	atWork := 0
-	for _, w := range snapshot.Workers {
-		if w.State == results.Running {
-			atWork++
-		}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run, s.target = snapshot.RunID, 0
-	if atWork > 0 { // each has a share of the same size
-		s.target = snapshot.Total.Target / float64(atWork) * float64(len(snapshot.Workers))
-	}
+	s.run, s.target = snapshot.RunID, snapshot.Total.Target
 }
 
 // stop is an interrupt, as if it came from outside.
