@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -19,11 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvbench/kvbench/analysis/internal/golden"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // stall is what a schedule sees of a server that stands still from 5 s to 6 s.
 func stall(slot time.Duration) time.Duration {
@@ -410,30 +408,7 @@ func TestGolden(t *testing.T) {
 	if err := e.Encode(Summarize(runs...)); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "report.json")
-	if *update {
-		if err := os.WriteFile(path, got.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%s differs; look at it and run the test with -update (analysis/render's next):\n%s", path, firstDifference(got.String(), string(want)))
-	}
-}
-
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			return "got:  " + g[i] + "\nwant: " + w[i]
-		}
-	}
-	return "one is longer"
+	golden.Check(t, "report.json", got.Bytes())
 }
 
 // docs/json.md speaks of every field.

@@ -94,7 +94,7 @@ func Compare(a, b []*Run, spread float64) *Comparison {
 	why := c.invalid(append(reportsA, reportsB...))
 	c.note(reportsA, reportsB)
 
-	all := append(a[:len(a):len(a)], b...)
+	all := slices.Concat(a, b)
 	headlines, totals := headlinesOf(all), numbersOf(all, anyKind)
 	var judged []stats.Difference
 	for i, found := range c.differencesOf(headlines, a, b, totals) {
@@ -181,7 +181,7 @@ func (c *Comparison) differencesOf(headlines []headline, a, b []*Run, totals []n
 		return found
 	}
 	for i, h := range headlines {
-		for _, r := range append(a[:len(a):len(a)], b...) {
+		for _, r := range slices.Concat(a, b) {
 			found[i].unknown = cmp.Or(found[i].unknown, h.tooFew(r))
 		}
 		if found[i].unknown == "" {

@@ -31,11 +31,6 @@ const (
 
 // failed counts what failed, and names the classes that it was most of.
 func (p *Report) failed() (n int64, most string) {
-	for _, k := range p.Kinds {
-		if k.Outcome == workload.Failed.String() {
-			n += k.Operations
-		}
-	}
 	named := 0
 	for _, e := range p.Errors {
 		if e.Class == workload.Wrong.String() || named == 2 {
@@ -46,7 +41,7 @@ func (p *Report) failed() (n int64, most string) {
 		}
 		most += fmt.Sprintf("%s %s %s", units.Count(e.Count), e.Kind, e.Class)
 	}
-	return n, most
+	return p.count(workload.Failed), most
 }
 
 // misses counts operations that found no value, of those that look for one.
@@ -63,7 +58,7 @@ func (p *Report) misses() (missed, all int64) {
 	return missed, all
 }
 
-// missed says that more was missed than can be explained, or than is allowed; "" if not.
+// missedKeys says that more was missed than can be explained, or than is allowed; "" if not.
 func missedKeys(p *Report, rec *results.Run) string {
 	missed, all := p.misses()
 	if missed == 0 || rec.Phase != "run" {

@@ -46,6 +46,15 @@ type row struct {
 	service, response *hdrhistogram.Histogram
 }
 
+func (r *row) merge(o *row) {
+	r.Operations += o.Operations
+	r.Batches += o.Batches
+	r.RPCs += o.RPCs
+	r.rate.merge(o.rate)
+	mergeHDR(&r.service, o.service)
+	mergeHDR(&r.response, o.response)
+}
+
 // counted is a count of which some intervals lie in the window only in part.
 type counted struct{ operations, batches, rpcs float64 }
 
@@ -140,13 +149,7 @@ func (t *totals) addHost(s *results.Second, share float64) {
 // merge adds what others hold.
 func (t *totals) merge(o *totals) {
 	for i := range o.rows {
-		row, from := &t.rows[i], &o.rows[i]
-		row.Operations += from.Operations
-		row.Batches += from.Batches
-		row.RPCs += from.RPCs
-		row.rate.merge(from.rate)
-		mergeHDR(&row.service, from.service)
-		mergeHDR(&row.response, from.response)
+		t.rows[i].merge(&o.rows[i])
 	}
 	mergeHDR(&t.lag, o.lag)
 	mergeHDR(&t.lane, o.lane)
@@ -194,13 +197,8 @@ func (t *totals) cpuShare() float64 {
 func (t *totals) sum(match func(measure.Row) bool) row {
 	var total row
 	for i := range t.rows {
-		if from := &t.rows[i]; match(measure.Row(i)) {
-			total.Operations += from.Operations
-			total.Batches += from.Batches
-			total.RPCs += from.RPCs
-			total.rate.merge(from.rate)
-			mergeHDR(&total.service, from.service)
-			mergeHDR(&total.response, from.response)
+		if match(measure.Row(i)) {
+			total.merge(&t.rows[i])
 		}
 	}
 	return total

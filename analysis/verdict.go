@@ -49,7 +49,7 @@ func judge(p *Report, rec *results.Run) results.Verdict {
 		findings = append(findings, fmt.Sprintf(format, args...))
 	}
 	// In the order of gravity.
-	if n := wrongValues(p); n > 0 {
+	if n := p.count(workload.Wrong); n > 0 {
 		find(exitcode.Wrong, "verification found %s wrong %s", units.Count(n), units.Plural(n, "value", "values"))
 	}
 	if v := rec.Verification; v != nil && v.Bad() > 0 {
@@ -143,13 +143,9 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	if text := missedKeys(p, rec); text != "" {
 		find("%s", text)
 	}
-	switch p.Ended.By {
-	case EndLease, EndUnknown:
+	// That the run failed has been said.
+	if by := p.Ended.By; by == EndLease || by == EndUnknown || by == EndFailed && rec.State != results.Failed {
 		find("it ended after %s: %s", units.Seconds(p.Ended.AtS), p.Ended.Text)
-	case EndFailed:
-		if rec.State != results.Failed { // which has been said
-			find("it ended after %s: %s", units.Seconds(p.Ended.AtS), p.Ended.Text)
-		}
 	}
 	if all == 0 {
 		find("no operation completed in the window")
@@ -166,9 +162,10 @@ func abandoned(workers []WorkerRow) (n int) {
 	return n
 }
 
-func wrongValues(p *Report) (n int64) {
+// count adds up the operations of all kinds that ended as o, which is not OK: of that there is a row of the total.
+func (p *Report) count(o workload.Outcome) (n int64) {
 	for _, k := range p.Kinds {
-		if k.Outcome == workload.Wrong.String() {
+		if k.Outcome == o.String() {
 			n += k.Operations
 		}
 	}

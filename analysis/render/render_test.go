@@ -5,17 +5,15 @@ package render
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/internal/golden"
 	"github.com/kvbench/kvbench/internal/results"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // A document shows as text, CSV and HTML what its JSON says, byte for byte, and its JSON says all of it.
 func TestGolden(t *testing.T) {
@@ -35,35 +33,12 @@ func TestGolden(t *testing.T) {
 		}
 		if f == JSON {
 			if !bytes.Equal(got.Bytes(), source) {
-				t.Errorf("JSON, read and written, differs: %s", firstDifference(got.String(), string(source)))
+				t.Errorf("JSON, read and written, differs: %s", golden.FirstDifference(got.Bytes(), source))
 			}
 			continue
 		}
-		path := filepath.Join("testdata", "report."+string(f))
-		if *update {
-			if err := os.WriteFile(path, got.Bytes(), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got.Bytes(), want) {
-			t.Errorf("%s differs; look at it and run the test with -update:\n%s", path, firstDifference(got.String(), string(want)))
-		}
+		golden.Check(t, "report."+string(f), got.Bytes())
 	}
-}
-
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			return "got:  " + g[i] + "\nwant: " + w[i]
-		}
-	}
-	return "one is longer"
 }
 
 // What is in a results directory may come from anywhere; a page must not run it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,7 +84,7 @@ func loadSides(a, b []string) (runsA, runsB []*analysis.Run, err error) {
 		return nil, nil, err
 	}
 	seen := make(map[string]bool)
-	for _, r := range append(runsA[:len(runsA):len(runsA)], runsB...) {
+	for _, r := range slices.Concat(runsA, runsB) {
 		if seen[r.ID()] {
 			return nil, nil, fmt.Errorf("run %s is there twice: want runs that differ", r.ID())
 		}

@@ -210,7 +210,7 @@ func (l *Lane) start(now time.Duration) time.Duration {
 				return l.end
 			}
 			if ready := p.Ready(); ready > now {
-				if p.Due() > now {
+				if due > now {
 					l.queue.empty()
 				}
 				if p.Gap() <= coalescing/2 {

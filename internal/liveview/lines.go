@@ -66,9 +66,7 @@ func (v *lines) write(text string) {
 		go func(queue chan string, ended chan struct{}) {
 			defer close(ended)
 			for l := range queue {
-				if _, err := io.WriteString(v.out, l+"\n"); err != nil {
-					continue // nobody reads: the load goes on
-				}
+				_, _ = io.WriteString(v.out, l+"\n") // where nobody reads, the load goes on
 			}
 		}(v.queue, v.ended)
 	}

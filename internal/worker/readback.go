@@ -26,11 +26,7 @@ const (
 
 // ReadBack implements [workerpb.WorkerServer].
 func (w *Worker) ReadBack(ctx context.Context, req *workerpb.ReadBackRequest) (*workerpb.ReadBackResponse, error) {
-	r, err := w.find(req.GetRunId())
-	if err != nil {
-		return nil, err
-	}
-	k, err := r.beginReading()
+	r, k, err := w.read(req.GetRunId())
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +77,16 @@ func (k *followedTask) deal(ctx context.Context, to chan<- []ledger.Key, release
 		}
 	}
 	return hand()
+}
+
+// read finds a run and its task, to read back what it has written. The run does not end until the task's reading is done.
+func (w *Worker) read(runID string) (*run, *followedTask, error) {
+	r, err := w.find(runID)
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := r.beginReading()
+	return r, k, err
 }
 
 // beginReading tells the run not to end while it is read back, until its reading is done.
@@ -162,11 +168,7 @@ func merge(all, some *workerpb.ReadBackResponse) {
 
 // Attest implements [workerpb.WorkerServer].
 func (w *Worker) Attest(_ context.Context, req *workerpb.AttestRequest) (*workerpb.AttestResponse, error) {
-	r, err := w.find(req.GetRunId())
-	if err != nil {
-		return nil, err
-	}
-	k, err := r.beginReading()
+	_, k, err := w.read(req.GetRunId())
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type task interface {
 func newTask(e *engine) task {
 	switch s := e.spec; {
 	case e.asking:
-		return recallTask{e}
+		return recallTask{runTask{e}}
 	case s.Phase == spec.Load:
 		return &loadTask{engine: e}
 	case s.Phase == spec.Verify:
@@ -42,7 +42,7 @@ func newTask(e *engine) task {
 }
 
 // recallTask only says what is remembered of the table. It is never started.
-type recallTask struct{ *engine }
+type recallTask struct{ runTask }
 
 func (k recallTask) before(t *table, found *workerpb.PrepareResponse) error {
 	m, err := t.manifest()
@@ -58,7 +58,3 @@ func (k recallTask) before(t *table, found *workerpb.PrepareResponse) error {
 	}
 	return nil
 }
-
-func (k recallTask) source(p workload.Place) (lane.Source, error) { return workload.New(k.spec, p) }
-func (k recallTask) beside(ended <-chan struct{})                 { <-ended }
-func (k recallTask) after(*run, *results.End) error               { return nil }
