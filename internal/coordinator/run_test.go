@@ -5,6 +5,7 @@ package coordinator
 import (
 	"context"
 	"iter"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -97,11 +98,19 @@ func TestRun(t *testing.T) {
 	db := &memory.DB{Delay: time.Millisecond}
 	f, _ := trio(t, db)
 	var snapshots atomic.Int64
-	var last Snapshot
+	var whole atomic.Int64 // snapshots in which all three workers are
 	s, err := f.Run(t.Context(), Job{
 		Spec: properties(t, map[string]string{"warmuptime": "1"}), Out: t.TempDir(),
 		Versions: map[string]string{"kvbench": "test"},
-		Progress: func(s *Snapshot) { snapshots.Add(1); last = *s },
+		Progress: func(s *Snapshot) {
+			snapshots.Add(1)
+			// Of a worker that did not report in time nothing is known: its share of the target
+			// and its histograms are not in the sum.
+			t := s.Total
+			if t.Service != nil && t.Response != nil && t.Service.TotalCount() > 0 && t.Response.TotalCount() > 0 && math.Abs(t.Target-600) < 1 {
+				whole.Add(1)
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +150,8 @@ func TestRun(t *testing.T) {
 	if n := snapshots.Load(); n < 4 {
 		t.Errorf("%d snapshots", n)
 	}
-	if last.Total.Target < 599 || last.Total.Target > 601 || last.Total.Service.TotalCount() == 0 || last.Total.Response.TotalCount() == 0 {
-		t.Errorf("last snapshot: %+v", last.Total)
+	if whole.Load() == 0 {
+		t.Error("no snapshot has the whole target, and latencies")
 	}
 	if e := events(t, s.Dir); len(e["start"]) != 1 || len(e["worker-finished"]) != 3 {
 		t.Errorf("events %v", e)

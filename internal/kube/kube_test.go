@@ -384,16 +384,17 @@ func TestFindNone(t *testing.T) {
 	for i := range c.elsewhere {
 		c.elsewhere[i].Namespace = "fleet"
 	}
-	for name, test := range map[string]struct {
+	for _, test := range []struct { // in this order: each changes what is there
+		name   string
 		change func()
 		opts   Options
 		want   string
 	}{
-		"elsewhere":    {func() {}, Options{}, "no pods have label app=kvbench in namespace bench: namespace fleet has 2 (-n fleet); namespace bench has other pods: tikv-0 and 1 more (-l selects by label)"},
-		"nothing here": {func() { c.others, c.elsewhere = nil, nil }, Options{}, "there is no namespace bench"},
-		"too few":      {func() { c.set(pod("kvbench-0")) }, Options{Count: 2}, "2 workers are wanted (--clients, NUM_CLIENTS), 1 are there"},
+		{"elsewhere", func() {}, Options{}, "no pods have label app=kvbench in namespace bench: namespace fleet has 2 (-n fleet); namespace bench has other pods: tikv-0 and 1 more (-l selects by label)"},
+		{"nothing here", func() { c.others, c.elsewhere = nil, nil }, Options{}, "there is no namespace bench"},
+		{"too few", func() { c.set(pod("kvbench-0")) }, Options{Count: 2}, "2 workers are wanted (--clients, NUM_CLIENTS), 1 are there"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			test.change()
 			test.opts.Kubeconfig, test.opts.Wait = c.kubeconfig, time.Hour
 			test.opts.Waiting = func(why error) { t.Errorf("it waits for %v", why) }
