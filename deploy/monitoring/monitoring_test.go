@@ -75,7 +75,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 		return err
 	})
 
-	// Some commands go to a leader that is none any more, and take a detour.
+	// Some commands go to a leader that is none any more, and the driver falls back on client-go.
 	if out, err := exec.CommandContext(ctx, kvbench, "playground", "ctl", "--admin", admin, "move-leaders").CombinedOutput(); err != nil {
 		t.Fatalf("move-leaders: %v\n%s", err, out)
 	}

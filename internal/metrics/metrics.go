@@ -77,6 +77,7 @@ type Run struct {
 	info   Info
 	active bool
 	target float64 // operations per second
+	due    float64 // operations: the target, integrated over the time that was measured
 
 	kinds   [workload.Kinds]kind
 	lapses  measure.Lapses
@@ -102,6 +103,7 @@ func (r *Run) Add(iv *measure.Interval, target float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.target = target
+	r.due += target * (iv.End - iv.Start).Seconds()
 	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
 		for k, n := range set.Started {
 			r.kinds[k].started += n
@@ -181,6 +183,7 @@ var (
 	infoDesc      = desc("run_info", "What the worker runs, or ran last; always 1.", "phase", "driver")
 	activeDesc    = desc("run_active", "1 while the worker puts load on the database, 0 afterwards.")
 	targetDesc    = desc("target_operations_per_second", "This worker's share of the target rate; 0 when it goes as fast as it can.")
+	dueDesc       = desc("due_operations_total", "Operations (keys) that were due by this worker's share of the target; 0 when it goes as fast as it can.")
 	inFlightDesc  = desc("in_flight_operations", "Operations (keys) started and not completed.")
 	startedDesc   = desc("started_operations_total", "Operations (keys) started, by kind.", "kind")
 	opsDesc       = desc("operations_total", "Operations (keys) completed, by kind and outcome.", "kind", "outcome")
@@ -193,7 +196,7 @@ var (
 	clampedDesc   = desc("clamped_values_total", "Calls of which a time lies outside of what the histograms hold (1 µs to 1 h).")
 	messagesDesc  = desc("messages_total", "Messages that the driver has sent, by store.", "store")
 	commandsDesc  = desc("commands_total", "Commands in the messages that the driver has sent, by store.", "store")
-	fallbacksDesc = desc("detours_total", "Commands that took another way than the driver's own, by store and cause.", "store", "cause")
+	fallbacksDesc = desc("fallbacks_total", "Commands that the stream driver made through client-go, by store and cause.", "store", "cause")
 	breaksDesc    = desc("stream_breaks_total", "Streams that broke while in use, by store.", "store")
 	serviceDesc   = desc("service_seconds", "Time from the start of a call to its end, by kind and worst outcome of the batch.", "kind", "outcome")
 	responseDesc  = desc("response_seconds", "Time from the slot of the schedule to the end of the call, by kind and worst outcome of the batch.", "kind", "outcome")
@@ -217,9 +220,10 @@ func (r *Run) collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{r.info.RunID}, labels...)...)
 	}
-	counter := func(d *prometheus.Desc, v int64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), append([]string{r.info.RunID}, labels...)...)
+	total := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{r.info.RunID}, labels...)...)
 	}
+	counter := func(d *prometheus.Desc, v int64, labels ...string) { total(d, float64(v), labels...) }
 	histogram := func(d *prometheus.Desc, l *latency, labels ...string) {
 		if l.count > 0 {
 			out <- newHistogram(d, l, append([]string{r.info.RunID}, labels...)...)
@@ -232,6 +236,7 @@ func (r *Run) collect(out chan<- prometheus.Metric) {
 	gauge(infoDesc, 1, r.info.Phase, r.info.Driver)
 	gauge(activeDesc, active)
 	gauge(targetDesc, r.target)
+	total(dueDesc, r.due)
 	gauge(inFlightDesc, float64(r.inFlight()))
 	counter(queuedDesc, r.lapses.Queued)
 	counter(skippedDesc, r.lapses.Skipped)

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +77,7 @@ func TestRun(t *testing.T) {
 		`kvbench_run_info{driver="rawkv",phase="run",run_id="r1"}`:                 1,
 		`kvbench_run_active{run_id="r1"}`:                                          1,
 		`kvbench_target_operations_per_second{run_id="r1"}`:                        500,
+		`kvbench_due_operations_total{run_id="r1"}`:                                500,
 		`kvbench_started_operations_total{kind="READ",run_id="r1"}`:                25,
 		`kvbench_operations_total{kind="READ",outcome="ok",run_id="r1"}`:           17,
 		`kvbench_operations_total{kind="READ",outcome="not_found",run_id="r1"}`:    1,
@@ -90,7 +94,7 @@ func TestRun(t *testing.T) {
 		`kvbench_skipped_slots_total{run_id="r1"}`:                                 7,
 		`kvbench_messages_total{run_id="r1",store="s1"}`:                           6,
 		`kvbench_commands_total{run_id="r1",store="s1"}`:                           20,
-		`kvbench_detours_total{cause="busy",run_id="r1",store="s1"}`:               4,
+		`kvbench_fallbacks_total{cause="busy",run_id="r1",store="s1"}`:             4,
 		`kvbench_stream_breaks_total{run_id="r1",store="s1"}`:                      0,
 		`kvbench_clamped_values_total{run_id="r1"}`:                                0,
 		`kvbench_service_seconds{kind="READ",outcome="error",run_id="r1"}`:         1,
@@ -114,11 +118,51 @@ func TestRun(t *testing.T) {
 	for name, want := range map[string]float64{
 		`kvbench_run_active{run_id="r1"}`:                                0,
 		`kvbench_target_operations_per_second{run_id="r1"}`:              0,
+		`kvbench_due_operations_total{run_id="r1"}`:                      500,
 		`kvbench_in_flight_operations{run_id="r1"}`:                      0,
 		`kvbench_operations_total{kind="READ",outcome="ok",run_id="r1"}`: 17,
 	} {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("after the end, %s: %v (there: %v), want %v", name, v, ok, want)
+		}
+	}
+}
+
+// The dashboard, the alerts and their recording rules ask for nothing that is not there.
+func TestWhatIsAskedForIsThere(t *testing.T) {
+	t.Parallel()
+	m := New("")
+	run := m.Begin(Info{})
+	measured(run, 1, func(r *measure.Recorder) {
+		r.Started(workload.Read, 0, 1)
+		r.Record(&measure.Sample{Kind: workload.Read, Result: &workload.Result{Count: [4]int32{1}}, Slot: 1, Start: 2, End: 3, Seen: 4})
+	})
+	run.AddTraffic([]store.Traffic{{Store: "s", Messages: 1, Commands: 1, Fallbacks: map[string]int64{"busy": 1}}})
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := make(map[string]bool)
+	for _, f := range families {
+		there[f.GetName()] = true
+	}
+	for _, file := range []string{"rules.yaml", "kvbench.json"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "monitoring", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := regexp.MustCompile(`\b(kvbench|go|process)_\w+`).FindAllString(string(text), -1)
+		if len(asked) < 5 {
+			t.Errorf("%s asks for %v", file, asked)
+		}
+		for _, name := range asked {
+			bare := name
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				bare = strings.TrimSuffix(bare, suffix)
+			}
+			if !there[name] && !there[bare] {
+				t.Errorf("%s asks for %s, which no worker has", file, name)
+			}
 		}
 	}
 }
