@@ -232,6 +232,14 @@ func TestVerdict(t *testing.T) {
 		{"no answer for a while, caught up", &fixture{window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByTarget, []string{"valid; target met; no answer for 4 s at 4.3 s"}},
 		{"no answer in a load", &fixture{count: []int64{12_000}, achieved: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByServer, []string{"no answer for 4 s at 4.3 s"}},
 		{"one of two is answered", &fixture{workers: 2, window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s, worker: 1}}, exitcode.Valid, ByTarget, nil},
+		{"hung to the end", &fixture{window: 8 * s, target: 1000, achieved: 1000, threads: 4, hang: 3 * s}, exitcode.Degraded, ByServer,
+			[]string{"the stores never answered 4 calls; the first, sent at 3 s, had waited 10 s", "; no answer for 5 s at 3 s", "4,996 operations were due and never started, for all 4 threads waited"}},
+		{"hung to the end, unpaced", &fixture{window: 8 * s, achieved: 1000, threads: 4, hang: 3 * s}, exitcode.Degraded, ByServer,
+			[]string{"the stores never answered 4 calls; the first, sent at 3 s, had waited 10 s", "; no answer for 5 s at 3 s"}},
+		{"hung to the end, on a busy machine", &fixture{window: 8 * s, target: 1000, threads: 4, hang: 3 * s, cpu: 0.2, machine: 0.96, cpuWait: 0.7}, exitcode.Degraded, ByServer, []string{"never answered 4 calls", "no answer"}},
+		{"hung near the end", &fixture{window: 8 * s, achieved: 1000, threads: 4, hang: 7700 * time.Millisecond}, exitcode.Degraded, ByUnknown, []string{"the stores never answered 4 calls; the first, sent at 7.7 s, had waited 5.3 s"}},
+		{"one of many hangs", &fixture{window: 8 * s, target: 1000, threads: 4, hang: 7997 * time.Millisecond}, exitcode.Degraded, ByTarget, []string{"the stores never answered", "target met"}},
+		{"a tail that is cut off", &fixture{window: 8 * s, achieved: 100, threads: 2000, hang: 7500 * time.Millisecond, took: func(r *rand.Rand) time.Duration { return time.Duration(100+r.IntN(5000)) * time.Millisecond }}, exitcode.Valid, ByUnknown, nil},
 		{"few are due", &fixture{window: 12 * s, target: 1}, exitcode.Valid, ByTarget, nil},
 		{"some milliseconds", &fixture{window: 20 * time.Millisecond, achieved: 20_000, threads: 4, cpu: 12}, exitcode.Valid, ByUnknown, []string{"measured for only 20.0 ms, too short", "cannot be told"}},
 		{"a verification", &fixture{window: 5 * s, achieved: 1400, threads: 1, change: func(r *results.Run) { r.Phase = "verify" }}, exitcode.Valid, ByUnknown, nil},
@@ -271,6 +279,15 @@ func TestVerdict(t *testing.T) {
 		{"objective missed", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99_9", LimitUS: 500}}
 		}}, exitcode.SLO, ByTarget, []string{"READ response p99.9", "above 500 µs"}},
+		{"objective met, one operation unanswered", &fixture{window: 5 * s, target: 1000, threads: 1, hang: 4999 * time.Millisecond, change: func(r *results.Run) {
+			r.Limits.SLO = []results.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 5000}}
+		}}, exitcode.Degraded, ByTarget, []string{"never answered"}},
+		{"objective missed, by what was never answered", &fixture{window: 5 * s, target: 1000, threads: 4, hang: 4 * s, change: func(r *results.Run) {
+			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}, {Kind: "UPDATE", Time: "service", Metric: "max", LimitUS: 5_000_000}}
+		}}, exitcode.Degraded, ByServer, []string{"no answer", "objective missed: READ response p99 is at least 94", "above 5.00 ms, with 500 that were never answered", "objective missed: UPDATE service max is at least 6.00 s"}},
+		{"objective of which nobody knows", &fixture{window: 5 * s, target: 1000, threads: 4, hang: 4 * s, change: func(r *results.Run) {
+			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 3_000_000}, {Kind: "TOTAL", Time: "service", Metric: "mean", LimitUS: 3_000_000}}
+		}}, exitcode.Degraded, ByServer, []string{"no answer", "it is unknown whether the objective was met: READ response p99 is", "without 500 that were never answered", "TOTAL service mean"}},
 		{"objective not measured", &fixture{window: 5 * s, achieved: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 500}}
 		}}, exitcode.SLO, ByUnknown, []string{"was not measured"}},
@@ -385,7 +402,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// The document of two runs, byte for byte. It is what the tests of render show.
+// The document of three runs, byte for byte. It is what the tests of render show.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	paced := &fixture{seed: 1, workers: 3, warmup: 2 * time.Second, window: 10 * time.Second, target: 2000, wait: stall, result: mixed(50, 200, 0), cpu: 0.3,
@@ -394,7 +411,8 @@ func TestGolden(t *testing.T) {
 		maps.Copy(r.Spec, map[string]string{"tikv.clients": "1", "tikv.conncount": "4"})
 	}}
 	var runs []*Run
-	for _, f := range []*fixture{paced, unpaced} {
+	hung := &fixture{seed: 3, window: 4 * time.Second, target: 200, threads: 2, hang: 2500 * time.Millisecond}
+	for _, f := range []*fixture{paced, unpaced, hung} {
 		r, err := Load(f.write(t))
 		if err != nil {
 			t.Fatal(err)
@@ -418,7 +436,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
+	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, Hang{}, Unanswered{}, NeverAnswered{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {
 			if typ.Field(i).Anonymous {

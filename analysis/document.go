@@ -75,6 +75,10 @@ type Report struct {
 	Ended   Ended           `json:"ended"`
 	// NoAnswer is nil if there was none that is more than noise.
 	NoAnswer *NoAnswer `json:"no_answer,omitempty"`
+	// Hang is nil if the database owed nothing at the end that is more than noise.
+	Hang *Hang `json:"hang,omitempty"`
+	// Unanswered is nil if nothing was in flight when the window ended, or that is not known.
+	Unanswered *Unanswered `json:"unanswered,omitempty"`
 
 	// Verification is what was found of the data; nil if nobody looked.
 	Verification *results.Verification `json:"verification,omitempty"`
@@ -142,6 +146,9 @@ type KindRow struct {
 	RPCs       int64    `json:"rpcs"`
 	ServiceUS  *Latency `json:"service_us,omitempty"`
 	ResponseUS *Latency `json:"response_us,omitempty"`
+
+	// NeverAnswered is of rows of outcome ok; nil if that is nothing.
+	NeverAnswered *NeverAnswered `json:"never_answered,omitempty"`
 }
 
 // ErrorRow is one class of errors of one kind of operation.

@@ -39,6 +39,7 @@ type fixture struct {
 	result      func(i int) workload.Result            // of operation i of a worker
 	wait        func(slot time.Duration) time.Duration // lag of a slot
 	pause       pause                                  // of the database
+	hang        time.Duration                          // the database answers nothing from then on, if it is not 0
 	ended       results.Cause                          // of each worker
 	reason      string                                 // of each worker, if that was before its time
 	connections int                                    // of each worker to each store
@@ -99,7 +100,7 @@ func (f *fixture) write(t testing.TB) string {
 	start := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 	run := results.Run{
 		RunID: "20260314-150926-c0ffee", Phase: "run", State: results.Finished, Start: start,
-		WarmupS: f.warmup.Seconds(), WindowS: f.window.Seconds(), GraceS: 5, Paced: f.target > 0, Target: f.target,
+		WarmupS: f.warmup.Seconds(), WindowS: f.window.Seconds(), GraceS: grace.Seconds(), Paced: f.target > 0, Target: f.target,
 		Spec:     map[string]string{"readproportion": "0.5", "recordcount": "100000"},
 		Plan:     results.Plan{Workers: f.workers, Threads: f.threads, Batch: f.batch, Records: 100000},
 		Versions: map[string]string{"kvbench": "v1.0.0", "go": "go1.26"},
@@ -164,6 +165,12 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 			f.pooled = append(f.pooled, sample{w, s.Kind, res.Outcome(), s.End - s.Start, s.End - s.Slot})
 		}
 	}
+	end := f.warmup + f.window
+	giveUp := end + grace
+	var cut, skipped []measure.Sample
+	if f.hang > 0 {
+		all, cut, skipped = f.hung(all)
+	}
 	slices.SortFunc(all, func(a, b measure.Sample) int { return cmp.Compare(a.Seen, b.Seen) })
 
 	j, err := results.CreateJournal(dir, results.Worker{Name: filepath.Base(dir), Index: w, Workers: f.workers, Threads: f.threads, Driver: "rawkv", Lanes: 2, Connections: f.connections, Tuning: map[string]string{"gc_percent": "400"}, Start: start})
@@ -174,6 +181,15 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	errs := make(chan error)
 	c := measure.NewCollector(cfg, 1)
 	rec := c.Recorder(0)
+	rec.Observe(func(at time.Duration) (u measure.Unanswered) {
+		for i := range cut {
+			if s := &cut[i]; s.Start < at {
+				u.Calls++
+				u.Oldest = max(u.Oldest, at-s.Start)
+			}
+		}
+		return u
+	})
 	go func() {
 		defer close(errs)
 		c.Run(func(iv *measure.Interval) {
@@ -196,7 +212,6 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 			}
 		}
 	}
-	end := f.warmup + f.window
 	for i := range all {
 		tick(all[i].Seen)
 		rec.Started(all[i].Kind, all[i].Slot, f.batch)
@@ -205,6 +220,19 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 		}
 		rec.Record(&all[i])
 		end = max(end, all[i].Seen)
+	}
+	for i := range cut {
+		rec.Started(cut[i].Kind, cut[i].Slot, f.batch)
+	}
+	for i := range skipped {
+		rec.Skipped(skipped[i].Slot, f.warmup+f.window-skipped[i].Slot, 1, true)
+	}
+	if len(cut) > 0 {
+		end = giveUp
+		tick(end)
+		for i := range cut {
+			rec.CutOff(cut[i].Kind, cut[i].Slot, cut[i].Start, end, f.batch)
+		}
 	}
 	tick(end)
 	rec.Finish(end)
@@ -219,6 +247,25 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	if err := j.Close(results.End{Cause: f.ended, Reason: f.reason}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// grace is how long a run of a fixture waits for what is in flight at its end.
+const grace = 5 * time.Second
+
+// hung parts what the database answers before it hangs from the calls that wait for it then, one for each
+// thread, and from those that are never started, of which there are none where nothing is due.
+func (f *fixture) hung(all []measure.Sample) (answered, cut, skipped []measure.Sample) {
+	for _, s := range all {
+		switch {
+		case s.End <= f.hang:
+			answered = append(answered, s)
+		case len(cut) < f.threads:
+			cut = append(cut, s)
+		case f.target > 0:
+			skipped = append(skipped, s)
+		}
+	}
+	return answered, cut, skipped
 }
 
 func report(t testing.TB, dir string) *Report {

@@ -120,6 +120,9 @@ func (h headline) tooFew(r *Run) string {
 	if beyond := math.Round(float64(n) * (1 - h.percent/100)); beyond < minBeyond {
 		return fmt.Sprintf("run %s has %s operations, of which %s lie beyond it; it takes %d", r.record.RunID, units.Count(n), units.Count(int64(beyond)), minBeyond)
 	}
+	if never := r.fleet.never(); 10*float64(never) > float64(n)*(1-h.percent/100) {
+		return fmt.Sprintf("run %s never had an answer to %s %s, and no latency contains them", r.record.RunID, units.Count(never), units.Plural(never, "call", "calls"))
+	}
 	return ""
 }
 

@@ -30,13 +30,32 @@ func Contradictions(p *Report) (found []string) {
 		must(n.S <= p.WindowS+tiny && n.AtS >= p.WindowAt-tiny && n.AtS+n.S <= p.WindowAt+p.WindowS+tiny, "no answer for %g s at %g s, in %g s from %g s on", n.S, n.AtS, p.WindowS, p.WindowAt)
 	}
 
-	var answered, ok, bad, totalOK int64
+	if u := p.Unanswered; u != nil {
+		must(u.Calls <= int64(p.Threads), "%d of %d threads had a call when the window ended", u.Calls, p.Threads)
+	}
+	var answered, ok, bad, totalOK, cut, skipped, kinds int64
 	var rate, batches float64
 	for _, k := range p.Kinds {
 		for time, l := range map[string]*Latency{"service": k.ServiceUS, "response": k.ResponseUS} {
 			for _, text := range disordered(l) {
 				must(false, "%s %s %s time: %s", k.Kind, k.Outcome, time, text)
 			}
+		}
+		if n := k.NeverAnswered; n != nil {
+			must(k.Outcome == workload.OK.String(), "%s %s was never answered", k.Kind, k.Outcome)
+			for time, l := range map[string][2]*Latency{"service": {k.ServiceUS, n.ServiceUS}, "response": {k.ResponseUS, n.ResponseUS}} {
+				for _, text := range disordered(l[1]) {
+					must(false, "%s %s time with what was never answered: %s", k.Kind, time, text)
+				}
+				must(l[0] == nil || l[1] == nil || l[0].Max <= l[1].Max, "%s %s time: more than the maximum with what was never answered", k.Kind, time)
+			}
+			sign := int64(1)
+			if k.Kind == AllKinds {
+				sign = -1
+			}
+			cut += sign * n.CutOffCalls
+			skipped += sign * n.SkippedSlots
+			kinds++
 		}
 		must((k.Batches > 0) == (k.ServiceUS != nil) || len(p.Missing) > 0, "%s %s: %d batches, latency %v", k.Kind, k.Outcome, k.Batches, k.ServiceUS)
 		must(p.Paced || k.ResponseUS == nil, "%s %s has a response time, and nothing was due", k.Kind, k.Outcome)
@@ -56,6 +75,9 @@ func Contradictions(p *Report) (found []string) {
 		}
 		batches += float64(k.Batches)
 	}
+	must(cut == 0, "calls that were cut off by kind sum to %d more than all", cut)
+	must(max(skipped, -skipped) <= kinds, "slots that were skipped by kind sum to %d more than all", skipped) // each is rounded
+	must(p.Hang == nil || p.Verdict.Code != exitcode.Valid, "valid, and the stores owe an answer")
 	must(answered == p.Operations, "operations by kind sum to %d, and are %d", answered, p.Operations)
 	must(same(rate, p.OpsPerS), "rates by kind sum to %g/s, and are %g/s", rate, p.OpsPerS)
 	must(ok == totalOK, "operations that went well sum to %d, and are %d", ok, totalOK)

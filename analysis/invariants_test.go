@@ -42,6 +42,9 @@ func randomFixture(r *rand.Rand) *fixture {
 	if f.window > 0 && chance(0.3) {
 		f.lost = map[int]time.Duration{r.IntN(f.workers): f.warmup + time.Duration(r.Int64N(int64(f.window)))}
 	}
+	if f.window > 0 && f.lost == nil && chance(0.3) {
+		f.hang = 1 + f.warmup + time.Duration(r.Int64N(int64(f.window)))
+	}
 	limit, ttl := r.Float64(), chance(0.5)
 	stopped := f.window > 0 && chance(0.2)
 	f.change = func(run *results.Run) {
@@ -117,6 +120,9 @@ func TestContradictionsAreFound(t *testing.T) {
 		"percentiles":   func(p *Report) { p.Kinds[0].ServiceUS.P99 = p.Kinds[0].ServiceUS.P90 - 1 },
 		"maximum":       func(p *Report) { p.Kinds[0].ResponseUS.Max = 1 },
 		"missing":       func(p *Report) { p.Missing = []string{"w0"} },
+		"unanswered":    func(p *Report) { p.Unanswered = &Unanswered{Calls: 17} },
+		"never":         func(p *Report) { p.Kinds[0].NeverAnswered = &NeverAnswered{CutOffCalls: 1, Operations: 1} },
+		"hang":          func(p *Report) { p.Hang = &Hang{Calls: 1} },
 		"one is absent": func(p *Report) { p.WorkersExpected++ },
 	} {
 		p := report(t, whole)

@@ -17,6 +17,8 @@ type Latency = measure.Latency
 type Metric struct {
 	Name string // as in JSON: "p99_9"
 	Of   func(*Latency) float64
+
+	percent float64 // 0: the mean, which is no percentile
 }
 
 // Title is the metric's name for people, as in "p99.9".
@@ -26,14 +28,22 @@ func metricTitle(name string) string { return strings.ReplaceAll(name, "_", ".")
 
 // Metrics are the numbers of a [Latency], in the order in which reports show them.
 var Metrics = []Metric{
-	{"mean", func(l *Latency) float64 { return l.Mean }},
-	{"p50", func(l *Latency) float64 { return float64(l.P50) }},
-	{"p90", func(l *Latency) float64 { return float64(l.P90) }},
-	{"p95", func(l *Latency) float64 { return float64(l.P95) }},
-	{"p99", func(l *Latency) float64 { return float64(l.P99) }},
-	{"p99_9", func(l *Latency) float64 { return float64(l.P999) }},
-	{"p99_99", func(l *Latency) float64 { return float64(l.P9999) }},
-	{"max", func(l *Latency) float64 { return float64(l.Max) }},
+	{"mean", func(l *Latency) float64 { return l.Mean }, 0},
+	{"p50", func(l *Latency) float64 { return float64(l.P50) }, 50},
+	{"p90", func(l *Latency) float64 { return float64(l.P90) }, 90},
+	{"p95", func(l *Latency) float64 { return float64(l.P95) }, 95},
+	{"p99", func(l *Latency) float64 { return float64(l.P99) }, 99},
+	{"p99_9", func(l *Latency) float64 { return float64(l.P999) }, 99.9},
+	{"p99_99", func(l *Latency) float64 { return float64(l.P9999) }, 99.99},
+	{"max", func(l *Latency) float64 { return float64(l.Max) }, 100},
+}
+
+// AtLeast shows the metric of a latency that is known from below.
+func (m Metric) AtLeast(l *Latency) string {
+	if slices.Contains(l.AtLeast, m.Name) {
+		return m.Show(l)
+	}
+	return "≥ " + units.Micros(m.Of(l))
 }
 
 // Show shows the metric of a latency with its unit, and what was not measured as more than the range
@@ -46,14 +56,4 @@ func (m Metric) Show(l *Latency) string {
 		return "≥ " + units.Micros(l.Mean)
 	}
 	return "> " + units.Range(l.Range)
-}
-
-// metric returns a number of a latency by its name in JSON.
-func metric(l *Latency, name string) (float64, bool) {
-	for _, m := range Metrics {
-		if m.Name == name && l != nil {
-			return m.Of(l), true
-		}
-	}
-	return 0, false
 }

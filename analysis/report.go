@@ -92,20 +92,28 @@ func (r *Run) Report() *Report {
 	for k := range workload.Kind(workload.Kinds) {
 		for o := range workload.Outcome(workload.Outcomes) {
 			sum := r.fleet.sum(func(row measure.Row) bool { return row.Kind() == k && row.Outcome() == o })
-			if sum.Operations > 0 {
-				p.Kinds = append(p.Kinds, kindRow(k.String(), o.String(), &sum, rate))
+			row := kindRow(k.String(), o.String(), &sum, rate)
+			if o == workload.OK {
+				row.NeverAnswered = r.fleet.neverAnswered(&sum, func(of workload.Kind) bool { return of == k }, rec.Plan.Batch)
+			}
+			if sum.Operations > 0 || row.NeverAnswered != nil {
+				p.Kinds = append(p.Kinds, row)
 			}
 		}
 		sum := r.fleet.sum(func(row measure.Row) bool { return row.Kind() == k && answered(row) })
 		p.addCurves(k.String(), &sum)
 	}
 	ok := r.fleet.sum(func(row measure.Row) bool { return row.Outcome() == workload.OK })
-	p.Kinds = append(p.Kinds, kindRow(AllKinds, workload.OK.String(), &ok, rate))
+	total := kindRow(AllKinds, workload.OK.String(), &ok, rate)
+	total.NeverAnswered = r.fleet.neverAnswered(&ok, anyKind, rec.Plan.Batch)
+	p.Kinds = append(p.Kinds, total)
 	for i, w := range r.workers {
 		p.addWorker(w, r.byWorker[i], rate)
 	}
 	p.settleMachines(r)
 	p.InFlight = min(p.InFlight, float64(p.Threads))
+	p.Unanswered = r.fleet.unanswered()
+	p.noteUnanswered()
 	p.noteMisses()
 	p.noteClocks()
 	if text := skewed(p); text != "" {
@@ -115,8 +123,9 @@ func (r *Run) Report() *Report {
 	if all.service != nil && rec.Phase != "verify" {
 		p.NoAnswer = r.noAnswer(p.BatchesPS, time.Duration(all.service.ValueAtPercentile(50))*time.Microsecond)
 	}
+	p.Hang = r.hang(&all, p.NoAnswer)
 	p.Limit = limitOf(p, r)
-	p.Verdict = judge(p, rec)
+	p.Verdict = judge(p, r)
 	return p
 }
 

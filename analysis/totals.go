@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/workload"
 )
 
 // totals are what was measured of the window's operations, by a worker or, merged,
@@ -21,6 +22,12 @@ type totals struct {
 	texts     map[errorKey][]string
 	traffic   map[string]*traffic // by store
 	told      told
+
+	// What the rows do not contain.
+	waited  [workload.Kinds]waited
+	slots   *hdrhistogram.Histogram // how long slots that were skipped had waited
+	started [workload.Kinds]int64
+	atEnd   measure.Unanswered // when the window ended
 
 	// The process, and what it was asked for, during the window.
 	due      float64       // operations: the integral of the target
@@ -101,7 +108,15 @@ func (t *totals) add(iv *results.Interval, w *window) {
 			mergePacked(&t.lag, h.PackedHistogram)
 		case results.Lane:
 			mergePacked(&t.lane, h.PackedHistogram)
+		default:
+			t.addWaited(iv, &h)
 		}
+	}
+	for k, n := range iv.Window.Started {
+		t.started[k] += n
+	}
+	if off := iv.End - w.finish; off > -time.Millisecond && off < time.Millisecond {
+		t.atEnd = iv.Unanswered
 	}
 	for _, e := range iv.Errors {
 		if !e.Warmup {
@@ -154,6 +169,13 @@ func (t *totals) merge(o *totals) {
 	mergeHDR(&t.lag, o.lag)
 	mergeHDR(&t.lane, o.lane)
 	t.lapses.Add(o.lapses)
+	for k := range o.waited {
+		t.waited[k].merge(&o.waited[k])
+		t.started[k] += o.started[k]
+	}
+	mergeHDR(&t.slots, o.slots)
+	t.atEnd.Calls += o.atEnd.Calls
+	t.atEnd.Oldest = max(t.atEnd.Oldest, o.atEnd.Oldest)
 	for key, texts := range o.texts {
 		t.addTexts(key, texts)
 	}

@@ -39,7 +39,8 @@ const (
 )
 
 // judge gives the verdict on a run: the gravest finding's code, and all findings.
-func judge(p *Report, rec *results.Run) results.Verdict {
+func judge(p *Report, r *Run) results.Verdict {
+	rec := r.record
 	v := results.Verdict{Code: exitcode.Valid}
 	var findings []string
 	find := func(code int, format string, args ...any) {
@@ -63,7 +64,7 @@ func judge(p *Report, rec *results.Run) results.Verdict {
 		find(exitcode.Target, "%s of the target of %s was reached", units.Percent(p.OpsPerS/p.TargetOps), units.Rate(p.TargetOps))
 	}
 	for _, o := range rec.Limits.SLO {
-		if text := missed(p, o); text != "" {
+		if text := missed(p, r, o); text != "" {
 			find(exitcode.SLO, "%s", text)
 		}
 	}
@@ -90,7 +91,7 @@ func limitText(p *Report) string {
 	case ByOthers:
 		return "limited by other processes on the client's machine"
 	case ByServer:
-		if few := fewConnections(p); few != "" {
+		if few := fewConnections(p); few != "" && unansweredText(p) == "" {
 			return "limited by the server, or by the client's " + few
 		}
 	case ByTarget:
@@ -150,6 +151,9 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	if all == 0 {
 		find("no operation completed in the window")
 	}
+	if p.Hang != nil {
+		find("%s", p.Hang.text())
+	}
 }
 
 // abandoned counts the workers that the user did not wait for.
@@ -186,35 +190,10 @@ func (p *Report) missedTarget() bool {
 	return p.TargetOps > 0 && p.OpsPerS < (targetShare-1e-6)*p.TargetOps && short > edge
 }
 
-// missed says how an objective was missed; "" if it was met.
-func missed(p *Report, o results.Objective) string {
-	worst, found := int64(0), false
-	for _, k := range p.Kinds {
-		if k.Kind != o.Kind || k.Outcome != workload.OK.String() {
-			continue
-		}
-		l := k.ServiceUS
-		if o.Time == "response" {
-			l = k.ResponseUS
-		}
-		if v, ok := metric(l, o.Metric); ok {
-			worst, found = max(worst, int64(v)), true
-		}
-	}
-	name := fmt.Sprintf("%s %s %s", o.Kind, o.Time, metricTitle(o.Metric))
-	switch {
-	case !found:
-		return fmt.Sprintf("objective %s was not measured", name)
-	case worst > o.LimitUS:
-		return fmt.Sprintf("objective missed: %s is %s, above %s", name, units.Micros(float64(worst)), units.Micros(float64(o.LimitUS)))
-	}
-	return ""
-}
-
 // limitOf says what kept a run from being faster, and if that was the client, what helps.
 func limitOf(p *Report, r *Run) Limit {
 	limit := foundLimit(p, r)
-	if few := fewConnections(p); limit.By == ByServer && few != "" {
+	if few := fewConnections(p); limit.By == ByServer && few != "" && unansweredText(p) == "" {
 		limit.Why += fmt.Sprintf("; the fleet has only %s, which a store serves with one thread each of its %d (server.grpc-concurrency): more connections may raise the rate as well", few, grpcThreads)
 	}
 	if limit.By == ByClient && driver(r) == "rawkv" {
@@ -245,6 +224,9 @@ func foundLimit(p *Report, r *Run) Limit {
 		}
 		return Limit{ByTarget, why}
 	}
+	if text := unansweredText(p); text != "" {
+		return Limit{ByServer, text}
+	}
 	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {
 		return Limit{ByUnknown, "nothing was measured"}
 	}
@@ -264,7 +246,7 @@ func foundLimit(p *Report, r *Run) Limit {
 		return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, while the busiest worker used %s of its cores; more threads may raise the rate, at higher latency", units.Number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 	}
 	if share := p.queued(); p.Paced && share >= shortShare {
-		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d threads were waiting for the database, though only %s were on average: it answers in bursts; more threads may bridge them", units.Percent(share), p.Threads, units.Number(p.InFlight))}
+		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d %s waited for the database, though only %s did on average: it answers in bursts; more threads may bridge them", units.Percent(share), p.Threads, units.Plural(int64(p.Threads), "thread", "threads"), units.Number(p.InFlight))}
 	}
 	if p.Paced && p.LagUS != nil {
 		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", units.Micros(float64(p.LagUS.P99)), units.Number(p.InFlight), p.Threads)}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kvbench/kvbench/analysis"
@@ -20,6 +21,14 @@ func writeJSON(w io.Writer, d any) error {
 	return e.Encode(d)
 }
 
+// atLeast names the numbers that values beyond the histograms' range decide.
+func atLeast(l *analysis.Latency) string {
+	if l == nil {
+		return ""
+	}
+	return strings.Join(l.AtLeast, " ")
+}
+
 // writeCSV writes a line per run, kind and outcome, latencies in microseconds.
 func writeCSV(w io.Writer, d *analysis.Document) error {
 	header := []string{"run_id", "start", "phase", "window_s", "workers", "threads", "batch", "target_ops", "verdict",
@@ -29,6 +38,13 @@ func writeCSV(w io.Writer, d *analysis.Document) error {
 			header = append(header, prefix+m.Name)
 		}
 	}
+	header = append(header, "cut_off_calls", "skipped_slots")
+	for _, prefix := range []string{"service_us_with_never_answered_", "response_us_with_never_answered_"} {
+		for _, m := range analysis.Metrics {
+			header = append(header, prefix+m.Name)
+		}
+	}
+	header = append(header, "service_us_at_least", "response_us_at_least")
 	out := csv.NewWriter(w)
 	if err := out.Write(header); err != nil {
 		return err
@@ -40,15 +56,25 @@ func writeCSV(w io.Writer, d *analysis.Document) error {
 			strconv.Itoa(r.Threads), strconv.Itoa(r.Plan.Batch), float(r.TargetOps), strconv.Itoa(r.Verdict.Code)}
 		for _, k := range r.Kinds {
 			line := append(run[:len(run):len(run)], k.Kind, k.Outcome, integer(k.Operations), float(k.OpsPerS), integer(k.Batches), integer(k.RPCs))
-			for _, l := range []*analysis.Latency{k.ServiceUS, k.ResponseUS} {
-				for _, m := range analysis.Metrics {
-					if l == nil {
-						line = append(line, "")
-					} else {
-						line = append(line, float(m.Of(l)))
+			latencies := func(all ...*analysis.Latency) {
+				for _, l := range all {
+					for _, m := range analysis.Metrics {
+						if l == nil {
+							line = append(line, "")
+						} else {
+							line = append(line, float(m.Of(l)))
+						}
 					}
 				}
 			}
+			latencies(k.ServiceUS, k.ResponseUS)
+			never := k.NeverAnswered
+			if never == nil {
+				never = &analysis.NeverAnswered{}
+			}
+			line = append(line, integer(never.CutOffCalls), integer(never.SkippedSlots))
+			latencies(never.ServiceUS, never.ResponseUS)
+			line = append(line, atLeast(k.ServiceUS), atLeast(k.ResponseUS))
 			if err := out.Write(line); err != nil {
 				return err
 			}

@@ -28,6 +28,12 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"signed":    signed,
 	"micros":    units.Micros,
 	"values":    values,
+	"latencies": func(r *analysis.Report) (rows []latencyRow) {
+		for i := range r.Kinds {
+			rows = append(rows, latencyRows(&r.Kinds[i])...)
+		}
+		return rows
+	},
 	"headline":  headline,
 	"answered":  func(r *analysis.Report) string { return answered(r, units.Rate(r.OpsPerS)) },
 	"sharing":   func(t *analysis.Traffic) string { return sharing(&t.Sent) },

@@ -161,32 +161,52 @@ func (t *text) rates(r *analysis.Report) {
 
 func (t *text) latencies(r *analysis.Report) {
 	table := [][]string{{"operation", "outcome", "operations", "per s", "time", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"}}
-	for _, k := range r.Kinds {
+	for i := range r.Kinds {
+		k := &r.Kinds[i]
 		if k.Kind == analysis.AllKinds && len(r.Kinds) == 2 {
 			continue // of one row there is no total
 		}
-		first := []string{k.Kind, k.Outcome, units.Count(k.Operations), units.Number(k.OpsPerS)}
-		for _, l := range []struct {
-			name string
-			*analysis.Latency
-		}{{"service", k.ServiceUS}, {"response", k.ResponseUS}} {
-			if l.Latency == nil {
-				continue
-			}
-			row := append(first, l.name)
-			for _, m := range analysis.Metrics {
-				row = append(row, m.Show(l.Latency))
-			}
-			table = append(table, row)
-			first = []string{"", "", "", ""}
-		}
-		if first[0] != "" { // its operations were all in batches with a worse outcome
-			table = append(table, append(first, "", "", "", "", "", "", "", "", ""))
+		for _, row := range latencyRows(k) {
+			table = append(table, append([]string{row.Kind, row.Outcome, row.Operations, row.Rate, row.Time}, row.Values...))
 		}
 	}
 	if len(table) > 1 {
 		t.table(table, 2, 4)
 	}
+}
+
+// latencyRow is a line of the table of latencies, as text.
+type latencyRow struct {
+	Kind, Outcome, Operations, Rate, Time string
+	Values                                []string // of the metrics, in their order
+}
+
+// latencyRows are those of one kind and outcome: service and response time of what was answered, and what
+// they are at least with what was not.
+func latencyRows(k *analysis.KindRow) (rows []latencyRow) {
+	first := latencyRow{Kind: k.Kind, Outcome: k.Outcome, Operations: units.Count(k.Operations), Rate: units.Number(k.OpsPerS)}
+	add := func(time string, l *analysis.Latency, show func(analysis.Metric, *analysis.Latency) string) {
+		if l == nil {
+			return
+		}
+		first.Time = time
+		for _, m := range analysis.Metrics {
+			first.Values = append(first.Values, show(m, l))
+		}
+		rows, first = append(rows, first), latencyRow{}
+	}
+	add("service", k.ServiceUS, analysis.Metric.Show)
+	add("response", k.ResponseUS, analysis.Metric.Show)
+	if first.Kind != "" { // its operations were all in batches with a worse outcome, or never answered
+		first.Values = make([]string, len(analysis.Metrics))
+		rows, first = append(rows, first), latencyRow{}
+	}
+	if n := k.NeverAnswered; n != nil {
+		first.Outcome, first.Operations = "never answered", "+ "+units.Count(n.Operations)
+		add("service", n.ServiceUS, analysis.Metric.AtLeast)
+		add("response", n.ResponseUS, analysis.Metric.AtLeast)
+	}
+	return rows
 }
 
 // table writes rows in columns, of which the first so many, and the one numbered
@@ -229,10 +249,13 @@ func gap(r *analysis.Report) string {
 	if !r.Paced {
 		return "There is no response time, for without a target no operation is ever due; while the server stalls, few are sent, and service time shows little of it."
 	}
-	var service, response *analysis.Latency
+	var service, response, least *analysis.Latency
 	for _, k := range r.Kinds {
 		if k.Kind == analysis.AllKinds {
 			service, response = k.ServiceUS, k.ResponseUS
+			if k.NeverAnswered != nil {
+				least = k.NeverAnswered.ResponseUS
+			}
 		}
 	}
 	if service == nil || response == nil {
@@ -244,6 +267,11 @@ func gap(r *analysis.Report) string {
 		worst = analysis.Metrics[len(analysis.Metrics)-1]
 	}
 	s, p := worst.Of(service), worst.Of(response)
+	if !apart(s, p) && least != nil {
+		if worst = widest(analysis.Metrics[1:6], response, least); apart(worst.Of(response), worst.Of(least)) {
+			return fmt.Sprintf("Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent, only for what was answered: with what was not its %s is %s at least, and users would have felt that.", worst.Title(), units.Micros(worst.Of(least)))
+		}
+	}
 	if !apart(s, p) {
 		return "Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent: hardly any had to wait."
 	}

@@ -266,7 +266,7 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 	l.starts[thread] = idle
 	l.cfg.Recorder.Answered(end, now)
 	if more || op.Result.Class == store.Cancelled {
-		l.cfg.Recorder.CutOff(slot, start, now, len(c.Keys))
+		l.cfg.Recorder.CutOff(op.Kind, slot, start, now, len(c.Keys))
 		return
 	}
 	l.cfg.Recorder.Record(&measure.Sample{

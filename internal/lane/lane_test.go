@@ -147,7 +147,10 @@ func (t *total) add(s *measure.Set) {
 		addTo(t.response, c.Response)
 	}
 	addTo(t.lag, s.Lag)
-	addTo(t.waited, s.WaitedResponse)
+	for k := range s.Waited {
+		addTo(t.waited, s.Waited[k].Response)
+	}
+	addTo(t.waited, s.WaitedSlots)
 	t.skipped += s.Skipped
 	t.blocked += s.Blocked
 	t.cutOff += s.CutOff

@@ -99,8 +99,11 @@ func (s *shard) mergeSet(dst, from *Set) {
 	}
 	s.mergeHistogram(&dst.Lag, from.Lag)
 	s.mergeHistogram(&dst.Lane, from.Lane)
-	s.mergeHistogram(&dst.WaitedService, from.WaitedService)
-	s.mergeHistogram(&dst.WaitedResponse, from.WaitedResponse)
+	for k := range from.Waited {
+		s.mergeHistogram(&dst.Waited[k].Service, from.Waited[k].Service)
+		s.mergeHistogram(&dst.Waited[k].Response, from.Waited[k].Response)
+	}
+	s.mergeHistogram(&dst.WaitedSlots, from.WaitedSlots)
 	dst.ScannedRows += from.ScannedRows
 	dst.Lapses.Add(from.Lapses)
 }
@@ -135,6 +138,9 @@ func (s *shard) resetSet(set *Set) {
 	}
 	put(set.Lag)
 	put(set.Lane)
-	put(set.WaitedService)
-	put(set.WaitedResponse)
+	for k := range set.Waited {
+		put(set.Waited[k].Service)
+		put(set.Waited[k].Response)
+	}
+	put(set.WaitedSlots)
 }

@@ -73,12 +73,18 @@ type Set struct {
 	Lapses
 
 	// What the histograms of the cells do not contain, for it was never answered: how long it
-	// had waited when it was given up, by call. WaitedService is of those that were started,
-	// since then. WaitedResponse is of those and of the slots that were never started, since they
-	// were due; nil when unpaced.
-	WaitedService, WaitedResponse *Histogram
+	// had waited when it was given up, by call. Waited is of calls that were started, by kind;
+	// WaitedSlots is of slots that were never started, since they were due: of which kind they would have been is not known.
+	Waited      [workload.Kinds]Waited
+	WaitedSlots *Histogram
 
 	ScannedRows int64 // that scans returned
+}
+
+// Waited is how long calls that were never answered had waited when they were given up.
+type Waited struct {
+	Service  *Histogram // since they were started
+	Response *Histogram // since they were due; nil when unpaced
 }
 
 // Lapses counts what did not go as the schedule and the histograms want it.

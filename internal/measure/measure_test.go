@@ -297,7 +297,7 @@ func TestRecordCounts(t *testing.T) {
 	rec.Started(workload.Update, 0, 20)
 	rec.Queued(0, 5)
 	rec.Skipped(0, time.Second, 7, true)
-	rec.CutOff(0, 0, 2*time.Second, 20)
+	rec.CutOff(workload.Update, 0, 0, 2*time.Second, 20)
 	rec.Finish(time.Second / 2)
 	c.Run(func(iv *Interval) {
 		cell := func(o workload.Outcome, class store.Class) *Cell {
@@ -329,7 +329,7 @@ func TestRecordCounts(t *testing.T) {
 			})
 		}
 		w := &iv.Window
-		if w.Clamped != 1 || w.WaitedService.Count() != 1 || w.WaitedResponse.Count() != 8 || w.Blocked != 7 || w.Queued != 5 || w.Skipped != 7 || w.CutOff != 20 || w.Started[workload.Update] != 20 || w.Lag.Count() != 11 || w.Lane.Count() != 11 {
+		if w.Clamped != 1 || w.Waited[workload.Update].Service.Count() != 1 || w.Waited[workload.Update].Response.Count() != 1 || w.WaitedSlots.Count() != 7 || w.Blocked != 7 || w.Queued != 5 || w.Skipped != 7 || w.CutOff != 20 || w.Started[workload.Update] != 20 || w.Lag.Count() != 11 || w.Lane.Count() != 11 {
 			t.Errorf("set: clamped %d, skipped %d, cut off %d", w.Clamped, w.Skipped, w.CutOff)
 		}
 	})

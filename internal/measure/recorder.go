@@ -99,17 +99,17 @@ func (r *Recorder) Skipped(slot, waited time.Duration, slots int64, blocked bool
 	if blocked {
 		set.Blocked += slots
 	}
-	r.cur.record(&set.WaitedResponse, waited, uint32(slots))
+	r.cur.record(&set.WaitedSlots, waited, uint32(slots))
 }
 
 // CutOff counts a call of so many operations that was started for a slot and given up at now, before
 // it was answered.
-func (r *Recorder) CutOff(slot, start, now time.Duration, operations int) {
+func (r *Recorder) CutOff(k workload.Kind, slot, start, now time.Duration, operations int) {
 	set := r.set(slot)
 	set.CutOff += int64(operations)
-	r.cur.record(&set.WaitedService, now-start, 1)
+	r.cur.record(&set.Waited[k].Service, now-start, 1)
 	if r.cfg.Paced {
-		r.cur.record(&set.WaitedResponse, now-slot, 1)
+		r.cur.record(&set.Waited[k].Response, now-slot, 1)
 	}
 }
 

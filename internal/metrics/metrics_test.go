@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 		r.Started(workload.Read, 0, 25)
 		r.Record(&measure.Sample{Kind: workload.Read, Result: &workload.Result{Count: [4]int32{9, 1}, RPCs: 2}, Slot: 1 * ms, Start: 2 * ms, End: 5 * ms, Seen: 5 * ms})
 		r.Record(&measure.Sample{Kind: workload.Read, Result: &workload.Result{Count: [4]int32{8, 0, 0, 2}, RPCs: 3, Class: store.Timeout, Err: errors.New("late")}, Slot: 2 * ms, Start: 2 * ms, End: 9 * ms, Seen: 9 * ms})
-		r.CutOff(0, 0, ms, 2)
+		r.CutOff(workload.Read, 0, 0, ms, 2)
 		r.Skipped(3*ms, ms, 7, false)
 		r.Queued(3*ms, 4)
 	})

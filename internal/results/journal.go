@@ -146,8 +146,12 @@ func (j *Journal) appendHistograms(iv *measure.Interval, set *measure.Set, warmu
 	}
 	j.appendHistogram(iv, set.Lag, Tag{warmup, 0, Lag})
 	j.appendHistogram(iv, set.Lane, Tag{warmup, 0, Lane})
-	j.appendHistogram(iv, set.WaitedService, Tag{warmup, 0, WaitedService})
-	j.appendHistogram(iv, set.WaitedResponse, Tag{warmup, 0, WaitedResponse})
+	for k, w := range set.Waited {
+		row := measure.RowOf(workload.Kind(k), workload.OK, store.OK)
+		j.appendHistogram(iv, w.Service, Tag{warmup, row, WaitedService})
+		j.appendHistogram(iv, w.Response, Tag{warmup, row, WaitedResponse})
+	}
+	j.appendHistogram(iv, set.WaitedSlots, Tag{warmup, 0, WaitedSlot})
 }
 
 func (j *Journal) appendHistogram(iv *measure.Interval, h *measure.Histogram, tag Tag) {

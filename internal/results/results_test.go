@@ -422,10 +422,13 @@ func TestEvents(t *testing.T) {
 func TestTags(t *testing.T) {
 	t.Parallel()
 	for row := range measure.Row(measure.Rows) {
-		for q := Service; q <= Lane; q++ {
+		for q := Service; q <= WaitedResponse; q++ {
 			for _, warmup := range []bool{false, true} {
 				tag := Tag{warmup, row, q}
-				if q >= Lag {
+				switch {
+				case q >= WaitedService:
+					tag.Row = measure.RowOf(row.Kind(), workload.OK, store.OK)
+				case q >= Lag:
 					tag.Row = 0
 				}
 				if got, ok := ParseTag(tag.String()); !ok || got != tag {
@@ -434,7 +437,7 @@ func TestTags(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "READ", "READ.ok", "READ.ok.lag", "ok.service", "warmup.", "READ.error.service"} {
+	for _, text := range []string{"", "READ", "READ.ok", "READ.ok.lag", "ok.service", "warmup.", "READ.error.service", "waited.service", "READ.ok.waited.service", "READ.waited.slot"} {
 		if _, ok := ParseTag(text); ok {
 			t.Errorf("%q is taken for a tag", text)
 		}
