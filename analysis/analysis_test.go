@@ -254,6 +254,11 @@ func TestVerdict(t *testing.T) {
 		{"enough connections", &fixture{window: 5 * s, workers: 3, achieved: 4200, threads: 1, cpu: 0.3, connections: 2}, exitcode.Valid, ByServer, nil},
 		{"client without cores", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.5, cpuWait: 0.4, machine: 0.6}, exitcode.Valid, ByClient, []string{"wanted another 40 %", "60 % busy"}},
 		{"a busy machine that does not hold it up", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.1, cpuWait: 0.1, machine: 0.99}, exitcode.Valid, ByServer, []string{"more threads"}},
+		{"throttled by its limit", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.1, throttled: 0.3}, exitcode.Degraded, ByClient, []string{"worker w0 was throttled by its CPU limit from 0 s to 5 s, for 1.5 s of processor time; limited by the client, throttled by its CPU limit"}},
+		{"throttled by its limit, and on target", &fixture{window: 5 * s, target: 1000, cpu: 0.1, throttled: 0.06}, exitcode.Degraded, ByClient, []string{"worker w0 was throttled"}},
+		{"throttled a little", &fixture{window: 5 * s, target: 1000, cpu: 0.1, throttled: 0.02}, exitcode.Valid, ByTarget, nil},
+		{"many short standstills", &fixture{window: 5 * s, target: 1000, cpu: 0.1, stalls: 200 * time.Millisecond}, exitcode.Valid, ByTarget, []string{"valid; target met; worker w0 stood still for 1.00 s in all, 20.0 ms at a time at most"}},
+		{"some short standstills", &fixture{window: 5 * s, target: 1000, cpu: 0.1, stalls: 100 * time.Millisecond}, exitcode.Valid, ByTarget, nil},
 		{"poisson", &fixture{window: 5 * s, target: 100, achieved: 94, change: func(r *results.Run) { r.Spec["arrival"] = "poisson" }}, exitcode.Valid, ByTarget, nil},
 		{"not poisson", &fixture{window: 5 * s, target: 100, achieved: 94}, exitcode.Target, ByClient, nil},
 		{"poisson, and too slow", &fixture{window: 5 * s, target: 1000, achieved: 900, change: func(r *results.Run) { r.Spec["arrival"] = "poisson" }}, exitcode.Target, ByClient, nil},
@@ -307,6 +312,22 @@ func TestVerdict(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What the client did to the latencies is noted where it decides nothing as well, and so is a worker that was lost for a time.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	f := &fixture{workers: 2, window: 5 * time.Second, target: 1000, throttled: 0.02, stalls: 100 * time.Millisecond,
+		events: []results.Event{{S: 3.5, Kind: results.WorkerBack, Worker: "w1", Text: "it answers again, and had gone on; not heard of from 1.0 s to 3.5 s"}}}
+	p := report(t, f.write(t))
+	want := []string{
+		"Worker w0 was throttled by its CPU limit from 0 s to 5 s, for 0.1 s of processor time, of a window of 5 s: latencies contain that.",
+		"Worker w0 stood still for 500 ms in all, 10.0 ms at a time at most, of a window of 5 s: latencies contain that.",
+		"Worker w1 was lost and found again at 3.5 s: it answers again, and had gone on; not heard of from 1.0 s to 3.5 s.",
+	}
+	if !slices.Equal(p.Notes, want) || p.Verdict.Code != exitcode.Valid {
+		t.Errorf("%+v, notes:\n%s", p.Verdict, strings.Join(p.Notes, "\n"))
 	}
 }
 

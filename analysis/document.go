@@ -175,13 +175,15 @@ type WorkerRow struct {
 	CPUS          float64           `json:"cpu_s"`
 	CPUShare      float64           `json:"cpu_share"` // of its cores, over the window
 	CPUShareMax   float64           `json:"cpu_share_max"`
-	StalledS      float64           `json:"stalled_s"`     // its loop did not come round, beside its planned waits
-	StallMaxS     float64           `json:"stall_max_s"`   // for so long at a time, at most
-	StallAtS      float64           `json:"stall_at_s"`    // from then on
-	ThrottledS    float64           `json:"throttled_s"`   // a limit of its control group kept it from running
-	CPUWaitS      float64           `json:"cpu_wait_s"`    // its threads were ready to run and had no core
-	MachineShare  float64           `json:"machine_share"` // of its machine's processors, in use by anyone
-	OthersShare   float64           `json:"others_share"`  // of its machine's processors, used by others than this fleet, at least
+	StalledS      float64           `json:"stalled_s"`      // its loop did not come round, beside its planned waits
+	StallMaxS     float64           `json:"stall_max_s"`    // for so long at a time, at most
+	StallAtS      float64           `json:"stall_at_s"`     // from then on
+	ThrottledS    float64           `json:"throttled_s"`    // a limit of its control group kept it from running
+	ThrottledAtS  float64           `json:"throttled_at_s"` // the first second in which it did begins then
+	ThrottledToS  float64           `json:"throttled_to_s"` // and the last ends
+	CPUWaitS      float64           `json:"cpu_wait_s"`     // its threads were ready to run and had no core
+	MachineShare  float64           `json:"machine_share"`  // of its machine's processors, in use by anyone
+	OthersShare   float64           `json:"others_share"`   // of its machine's processors, used by others than this fleet, at least
 	Cores         int               `json:"cores"`
 	OneCoreS      float64           `json:"one_core_s"` // it used one of its cores at a time
 	Driver        string            `json:"driver"`

@@ -34,6 +34,8 @@ type fixture struct {
 	threads     int
 	cpu         float64                                // share of the cores
 	machine     float64                                // share of the machine, by anyone
+	throttled   float64                                // time for which a limit kept a processor from it, as a share of the window
+	stalls      time.Duration                          // standstills of each second, ten of the same length
 	cpuWait     float64                                // time without a core, as a share of the cores' time
 	lost        map[int]time.Duration                  // workers that were killed
 	result      func(i int) workload.Result            // of operation i of a worker
@@ -47,6 +49,7 @@ type fixture struct {
 	took        func(r *rand.Rand) time.Duration
 	sent        []store.Traffic // in every interval
 	change      func(*results.Run)
+	events      []results.Event
 
 	pooled []sample // every sample of the window, for comparison
 }
@@ -117,7 +120,12 @@ func (f *fixture) write(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(log.Append(results.Event{At: start, Kind: "start"}), log.Close()); err != nil {
+	for _, e := range append([]results.Event{{At: start, Kind: "start"}}, f.events...) {
+		if err := log.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for w := range f.workers {
@@ -197,7 +205,7 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 				errs <- nil
 				return
 			}
-			host := measure.HostSample{CPU: time.Duration(f.cpu * 2 * float64(iv.End-iv.Start)), Cores: 2, Machine: f.machine, CPUWait: time.Duration(f.cpuWait * 2 * float64(iv.End-iv.Start)), SchedP99: 100 * time.Microsecond, RSSBytes: 50e6}
+			host := measure.HostSample{CPU: time.Duration(f.cpu * 2 * float64(iv.End-iv.Start)), Cores: 2, Machine: f.machine, CPUWait: time.Duration(f.cpuWait * 2 * float64(iv.End-iv.Start)), SchedP99: 100 * time.Microsecond, RSSBytes: 50e6, Throttled: time.Duration(f.throttled * float64(iv.End-iv.Start))}
 			errs <- j.Write(iv, f.target/float64(f.workers), host, f.sent...)
 		})
 	}()
@@ -205,6 +213,9 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 		for rec.Next() <= now {
 			for rec.Behind() {
 				runtime.Gosched()
+			}
+			for i := range 10 * min(1, f.stalls) {
+				rec.Stalled(max(0, rec.Next()-(10-i)*100*time.Millisecond), f.stalls/10)
 			}
 			rec.Tick(rec.Next())
 			if err := <-errs; err != nil {

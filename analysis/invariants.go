@@ -97,6 +97,7 @@ func Contradictions(p *Report) (found []string) {
 		rate += w.OpsPerS
 		must(w.CPUShare <= 1+tiny && w.CPUShareMax <= 1+tiny && w.CPUS <= p.WindowS*float64(w.Cores)*(1+tiny)+tiny,
 			"%s used %g s of processor time, %g and at most %g of its %d cores for %g s", w.Name, w.CPUS, w.CPUShare, w.CPUShareMax, w.Cores, p.WindowS)
+		must(w.ThrottledS == 0 || w.ThrottledAtS < w.ThrottledToS, "%s was throttled for %g s, from %g to %g s", w.Name, w.ThrottledS, w.ThrottledAtS, w.ThrottledToS)
 		must(w.OthersShare <= w.MachineShare+tiny && w.MachineShare <= 1+tiny, "others used %g of a machine of which %g was used", w.OthersShare, w.MachineShare)
 		for _, l := range []*Latency{w.ServiceUS, w.ResponseUS, w.LagUS, w.LaneDelayUS} {
 			for _, text := range disordered(l) {

@@ -37,6 +37,9 @@ func randomFixture(r *rand.Rand) *fixture {
 		f.sent = sent
 	}
 	if chance(0.3) {
+		f.throttled, f.stalls = r.Float64(), time.Duration(r.Int64N(int64(500*time.Millisecond)))
+	}
+	if chance(0.3) {
 		f.pause = pause{at: time.Duration(r.IntN(3000)) * time.Millisecond, length: time.Duration(r.IntN(3000)) * time.Millisecond, worker: r.IntN(f.workers)}
 	}
 	if f.window > 0 && chance(0.3) {

@@ -116,6 +116,8 @@ func (r *Run) Report() *Report {
 	p.noteUnanswered()
 	p.noteMisses()
 	p.noteClocks()
+	p.noteStandstills()
+	p.noteFoundAgain()
 	if text := skewed(p); text != "" {
 		p.Notes = append(p.Notes, "Skewed load: "+text+".")
 	}
@@ -219,7 +221,7 @@ func (p *Report) addWorker(w *worker, t *totals, rate func(float64) float64) {
 		Skipped: t.lapses.Skipped,
 		CPUS:    t.cpu.Seconds(), CPUShare: t.cpuShare(), CPUShareMax: t.busiest, Cores: t.cores, OneCoreS: t.oneCore,
 		Driver: w.info.Driver, Lanes: w.info.Lanes, Tuning: w.info.Tuning,
-		StalledS: t.stall.Total.Seconds(), StallMaxS: t.stall.Longest.Seconds(), StallAtS: t.stall.At.Seconds(), ThrottledS: t.denied.Seconds(),
+		StalledS: t.stall.Total.Seconds(), StallMaxS: t.stall.Longest.Seconds(), StallAtS: t.stall.At.Seconds(), ThrottledS: t.denied.Seconds(), ThrottledAtS: t.deniedIn.from.Seconds(), ThrottledToS: t.deniedIn.to.Seconds(),
 		CPUWaitS: t.cpuWait.Seconds(), MachineShare: rate(t.machine),
 		GCPauseS: t.gcPause.Seconds(), SchedP99US: t.schedP99.Microseconds(), RSSBytes: t.rss,
 		ClockOffsetUS: w.member.ClockOffsetUS, ClockErrorUS: w.member.ClockErrorUS, StartSkewUS: w.member.StartSkewUS,

@@ -37,6 +37,7 @@ type totals struct {
 	inFlight float64       // seconds × calls
 	stall    measure.Stall
 	denied   time.Duration // a limit of a control group kept threads from running
+	deniedIn gap           // the seconds in which it did
 	machine  float64       // seconds of the window × share of the machine in use by anyone
 	cores    int
 	busiest  float64 // share of the cores in the busiest second
@@ -147,7 +148,13 @@ func (t *totals) addHost(s *results.Second, share float64) {
 	if s.Stall.Longest > t.stall.Longest {
 		t.stall.Longest, t.stall.At = s.Stall.Longest, s.Stall.At
 	}
-	t.denied += time.Duration(share * float64(s.Host.Throttled))
+	if s.Host.Throttled > 0 {
+		if t.denied == 0 {
+			t.deniedIn.from = s.Start
+		}
+		t.denied += time.Duration(share * float64(s.Host.Throttled))
+		t.deniedIn.to = s.End
+	}
 	t.machine += took * share * s.Host.Machine
 	t.cores = max(t.cores, s.Host.Cores)
 	if took >= 0.5 && s.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting

@@ -77,6 +77,9 @@ func judge(p *Report, r *Run) results.Verdict {
 	if n := p.NoAnswer; n != nil {
 		findings = append(findings, fmt.Sprintf("no answer for %s at %s", units.Seconds(n.S), units.Seconds(n.AtS)))
 	}
+	if text := oftenStill(p, stalledShare); text != "" && p.WindowS >= shortWindow.Seconds() {
+		findings = append(findings, text)
+	}
 	if p.WindowS > 0 && p.WindowS < shortWindow.Seconds() {
 		findings = append(findings, fmt.Sprintf("measured for only %s, too short for a rate and percentiles to mean much", units.Micros(p.WindowS*1e6)))
 	}
@@ -94,6 +97,10 @@ func limitText(p *Report) string {
 		if few := fewConnections(p); few != "" && unansweredText(p) == "" {
 			return "limited by the server, or by the client's " + few
 		}
+	case ByClient:
+		if throttled(p, throttledShare) != "" && stoodStill(p) == "" {
+			return "limited by the client, throttled by its CPU limit"
+		}
 	case ByTarget:
 		if len(p.WorkersLost) > 0 || p.Rated < float64(p.Operations) {
 			return "target met while all workers ran"
@@ -109,6 +116,9 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 		find("%d of %d workers lost", n, p.WorkersExpected)
 	}
 	if text := stoodStill(p); text != "" {
+		find("%s", text)
+	}
+	if text := throttled(p, throttledShare); text != "" {
 		find("%s", text)
 	}
 	if missing := p.WorkersExpected - len(p.Workers); missing > 0 {
@@ -214,6 +224,9 @@ func foundLimit(p *Report, r *Run) Limit {
 	if text := stoodStill(p); text != "" {
 		return Limit{ByClient, text + ": latencies and rates hold that, and not only what the database did"}
 	}
+	if text := throttled(p, throttledShare); text != "" {
+		return Limit{ByClient, text + ": give it more, or use more workers; latencies and rates hold that, and not only what the database did"}
+	}
 	if p.Paced && p.OpsPerS > 0 && !p.missedTarget() {
 		why := fmt.Sprintf("the schedule was kept with %s of %d threads in flight on average", units.Number(p.InFlight), p.Threads)
 		if text, _ := strained(p); text != "" {
@@ -259,23 +272,6 @@ func foundLimit(p *Report, r *Run) Limit {
 func (p *Report) queued() float64 {
 	batch := int64(max(p.Plan.Batch, 1))
 	return float64(p.Queued+p.Blocked*batch) / float64(max(p.completed()+p.CutOff+p.Skipped*batch, 1))
-}
-
-// longStall is from when on a worker that stood still makes a result one of the client.
-const longStall = 1.0 // seconds
-
-// stoodStill says which worker stood still for the longest time; "" if none did for long.
-func stoodStill(p *Report) string {
-	longest := &WorkerRow{}
-	for i := range p.Workers {
-		if w := &p.Workers[i]; w.StallMaxS > longest.StallMaxS {
-			longest = w
-		}
-	}
-	if longest.StallMaxS < longStall {
-		return ""
-	}
-	return fmt.Sprintf("worker %s stood still for %s at %s", longest.Name, units.Seconds(longest.StallMaxS), units.Seconds(longest.StallAtS))
 }
 
 // completed is the number of operations that came back, whatever with.

@@ -153,7 +153,7 @@ func (r *running) heard(p *part, resp *workerpb.StatusResponse) {
 	p.skew = max(0, time.Duration(resp.GetRun().GetStartSkewNanos()))
 	if p.state == results.Lost {
 		p.state, p.reason = results.Running, ""
-		r.changed(p, "worker-back", fmt.Sprintf("it answers again, and had gone on; not heard of from %.1f s to %.1f s",
+		r.changed(p, results.WorkerBack, fmt.Sprintf("it answers again, and had gone on; not heard of from %.1f s to %.1f s",
 			max(0, away.Sub(r.zero)).Seconds(), p.lastSeen.Sub(r.zero).Seconds()))
 	}
 }
@@ -184,7 +184,7 @@ func (r *running) lose(p *part, reason string) {
 		return
 	}
 	p.state, p.reason, p.lostAt = results.Lost, oneLine(reason), max(0, p.lastSeen.Sub(r.zero))
-	r.changed(p, "worker-lost", fmt.Sprintf("%s; last heard of at %.1f s", p.reason, p.lostAt.Seconds()))
+	r.changed(p, results.WorkerLost, fmt.Sprintf("%s; last heard of at %.1f s", p.reason, p.lostAt.Seconds()))
 }
 
 // settle notes that a restarted worker's journal has been copied as far as it went.
@@ -213,7 +213,7 @@ func (r *running) ended(p *part, run *workerpb.RunStatus, copied error) {
 			r.record.StoppedS = &at
 		}
 	case workerpb.End_END_SHUTDOWN:
-		p.state, p.reason, kind = results.Lost, "it was shut down", "worker-lost"
+		p.state, p.reason, kind = results.Lost, "it was shut down", results.WorkerLost
 	default:
 		p.state, p.reason, kind = results.Failed, oneLine(run.GetError()), "worker-failed"
 	}

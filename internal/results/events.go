@@ -21,6 +21,12 @@ type Event struct {
 	Text   string    `json:"text,omitempty"`
 }
 
+// Kinds of events that say what became of a worker.
+const (
+	WorkerLost = "worker-lost"
+	WorkerBack = "worker-back" // it was lost, and answers again
+)
+
 // EventLog appends to a run's events. It is safe for concurrent use.
 type EventLog struct {
 	mu   sync.Mutex
