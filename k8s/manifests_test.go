@@ -27,8 +27,8 @@ import (
 type object struct {
 	Kind     string
 	Metadata struct {
-		Name   string
-		Labels map[string]string
+		Name, Namespace string
+		Labels          map[string]string
 	}
 	Spec struct {
 		Template *struct {
@@ -106,6 +106,18 @@ func objects(t *testing.T, command ...string) map[string]object {
 var kustomizations = []string{
 	"kvbench", "kvbench/overlays/local", "kvbench/overlays/tikvbench", "kvbench/overlays/mtls", "kvbench/overlays/monitoring",
 	"run-job", "run-job/overlays/mtls", "tikv", "tikv/overlays/tls", "tikv/overlays/v1", "tikv/overlays/v1-tls",
+}
+
+// Everything is in a namespace, whatever that of the user's context is.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	for _, k := range kustomizations {
+		for id, o := range build(t, k) {
+			if o.Metadata.Namespace == "" && o.Kind != "Namespace" {
+				t.Errorf("%s: %s has no namespace", k, id)
+			}
+		}
+	}
 }
 
 // Everything carries the labels that Kubernetes recommends, and what runs says which part it is.
