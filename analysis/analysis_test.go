@@ -20,6 +20,7 @@ import (
 
 	"github.com/kvbench/kvbench/analysis/internal/golden"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -484,5 +485,55 @@ func TestImports(t *testing.T) {
 				t.Errorf("it imports %s", dep)
 			}
 		}
+	}
+}
+
+// What took longer than the histograms reach is nowhere shown as if it had been measured, and is not compared.
+func TestBeyondTheRange(t *testing.T) {
+	t.Parallel()
+	r, err := Load((&fixture{window: 2 * time.Second, target: 1000, threads: 200, took: func(r *rand.Rand) time.Duration {
+		if r.IntN(20) == 0 {
+			return measure.Highest*time.Microsecond + time.Minute
+		}
+		return exponential(r)
+	}}).write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Report()
+	for _, text := range Contradictions(p) {
+		t.Error(text)
+	}
+	for _, l := range []*Latency{p.total().ServiceUS, p.total().ResponseUS, p.Workers[0].ServiceUS} {
+		if want := []string{"mean", "p99", "p99_9", "p99_99", "max"}; !slices.Equal(l.AtLeast, want) || MetricNamed("p99").Show(l) != "> 1 h" {
+			t.Errorf("p99 is %s, at least %q", MetricNamed("p99").Show(l), l.AtLeast)
+		}
+	}
+	beyond := 0
+	for _, pt := range p.Series {
+		beyond += len(pt.AtLeast)
+		if hour := time.Hour.Microseconds(); pt.ServiceMax > hour || (pt.ServiceMax == hour) != slices.Contains(pt.AtLeast, "service_max_us") {
+			t.Errorf("at %g s: %+v", pt.S, pt)
+		}
+	}
+	if beyond == 0 {
+		t.Error("no point of the series says that it is more than was measured")
+	}
+	for _, c := range p.Curves {
+		if last := c.Points[len(c.Points)-1]; c.Range != time.Hour.Microseconds() || last[1] != float64(c.Range) {
+			t.Errorf("curve %s %s: range %d, ends at %v", c.Kind, c.Time, c.Range, last)
+		}
+	}
+	for _, h := range headlinesOf([]*Run{r}) {
+		if why := h.tooFew(r); h.percent == 99 && !strings.Contains(why, "it is > 1 h") {
+			t.Errorf("%s: %q", h.name, why)
+		}
+	}
+	if n := r.numbers(anyKind); n["response_us_max"] != 0 || n["service_us_mean"] != 0 || n["service_us_p50"] == 0 {
+		t.Errorf("numbers to compare: %v", n)
+	}
+	objective := results.Objective{Kind: AllKinds, Time: "service", Metric: "p99", LimitUS: 2 * time.Hour.Microseconds()}
+	if text := missed(p, r, objective); !strings.Contains(text, "it is unknown whether the objective was met: TOTAL service p99 is > 1 h") {
+		t.Errorf("%q", text)
 	}
 }

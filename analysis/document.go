@@ -214,6 +214,8 @@ type Point struct {
 	ResponseP50 int64   `json:"response_p50_us,omitempty"`
 	ResponseP99 int64   `json:"response_p99_us,omitempty"`
 	ResponseMax int64   `json:"response_max_us,omitempty"`
+
+	AtLeast []string `json:"at_least,omitempty"` // those of these latencies that lie beyond the histograms' range
 }
 
 // Curve is the distribution of one kind's answered operations: pairs of a
@@ -222,4 +224,5 @@ type Curve struct {
 	Kind   string       `json:"kind"`
 	Time   string       `json:"time"` // "service" or "response"
 	Points [][2]float64 `json:"points"`
+	Range  int64        `json:"range,omitempty"` // where the histograms end, if latencies lie beyond: as many as there are points with it
 }

@@ -5,6 +5,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -48,7 +49,9 @@ func (r *Run) numbers(is func(workload.Kind) bool) numbers {
 	for q, h := range map[results.Quantity]*hdrhistogram.Histogram{results.Service: row.service, results.Response: row.response} {
 		if l := measure.LatencyOf(h); l != nil {
 			for _, m := range Metrics {
-				n[latencyMetric(q, m.Name)] = m.Of(l)
+				if !slices.Contains(l.AtLeast, m.Name) {
+					n[latencyMetric(q, m.Name)] = m.Of(l)
+				}
 			}
 		}
 	}
@@ -119,6 +122,9 @@ func (h headline) tooFew(r *Run) string {
 	n := merged.TotalCount()
 	if beyond := math.Round(float64(n) * (1 - h.percent/100)); beyond < minBeyond {
 		return fmt.Sprintf("run %s has %s operations, of which %s lie beyond it; it takes %d", r.record.RunID, units.Count(n), units.Count(int64(beyond)), minBeyond)
+	}
+	if beyond, reach := measure.Reach(merged); merged.ValueAtPercentile(h.percent) >= beyond {
+		return fmt.Sprintf("in run %s it is > %s, which is where the histograms end", r.record.RunID, units.Range(reach))
 	}
 	if never := r.fleet.never(); 10*float64(never) > float64(n)*(1-h.percent/100) {
 		return fmt.Sprintf("run %s never had an answer to %s %s, and no latency contains them", r.record.RunID, units.Count(never), units.Plural(never, "call", "calls"))

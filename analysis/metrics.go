@@ -38,6 +38,11 @@ var Metrics = []Metric{
 	{"max", func(l *Latency) float64 { return float64(l.Max) }, 100},
 }
 
+// MetricNamed returns the metric with this name in JSON, which there must be.
+func MetricNamed(name string) Metric {
+	return Metrics[slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == name })]
+}
+
 // AtLeast shows the metric of a latency that is known from below.
 func (m Metric) AtLeast(l *Latency) string {
 	if slices.Contains(l.AtLeast, m.Name) {

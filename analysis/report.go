@@ -283,14 +283,18 @@ func (p *Report) addCurves(kind string, sum *row) {
 		if c.h == nil {
 			continue
 		}
-		points := [][2]float64{}
+		drawn := Curve{Kind: kind, Time: c.time, Points: [][2]float64{}}
+		beyond, reach := measure.Reach(c.h)
 		for i, us := range c.h.ValueAtPercentilesSlice(curve) {
 			// Where a step holds less than one operation, the curve is at its end.
 			if i > 0 && (100-curve[i])/100*float64(c.h.TotalCount()) < 1 {
 				break
 			}
-			points = append(points, [2]float64{math.Round(curve[i]*1e5) / 1e5, float64(us)})
+			if us >= beyond {
+				us, drawn.Range = reach, reach
+			}
+			drawn.Points = append(drawn.Points, [2]float64{math.Round(curve[i]*1e5) / 1e5, float64(us)})
 		}
-		p.Curves = append(p.Curves, Curve{Kind: kind, Time: c.time, Points: points})
+		p.Curves = append(p.Curves, drawn)
 	}
 }

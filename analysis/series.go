@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -100,14 +101,25 @@ func (s *series) complete() {
 	}
 	if l := measure.LatencyOf(s.service); l != nil {
 		p.ServiceP50, p.ServiceP99, p.ServiceMax = l.P50, l.P99, l.Max
+		p.beyond("service", l)
 	}
 	if l := measure.LatencyOf(s.response); l != nil {
 		p.ResponseP50, p.ResponseP99, p.ResponseMax = l.P50, l.P99, l.Max
+		p.beyond("response", l)
 	}
 	s.points = append(s.points, p)
 	for _, h := range []*hdrhistogram.Histogram{s.service, s.response} {
 		if h != nil {
 			h.Reset()
+		}
+	}
+}
+
+// beyond names the latencies of a point that lie beyond the histograms' range, as in JSON.
+func (p *Point) beyond(time string, l *Latency) {
+	for _, name := range []string{"p50", "p99", "max"} {
+		if slices.Contains(l.AtLeast, name) {
+			p.AtLeast = append(p.AtLeast, time+"_"+name+"_us")
 		}
 	}
 }

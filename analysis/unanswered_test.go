@@ -4,7 +4,6 @@ package analysis
 
 import (
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -92,7 +91,7 @@ func TestWithin(t *testing.T) {
 		{"max", 1, 500, false},
 		{"mean", 1, 500, false},
 	} {
-		m := Metrics[slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == c.metric })]
+		m := MetricNamed(c.metric)
 		if got := m.within(h, c.more, c.limit); got != c.want {
 			t.Errorf("%s within %d with %d more: %v", c.metric, c.limit, c.more, got)
 		}

@@ -262,7 +262,7 @@ func foundLimit(p *Report, r *Run) Limit {
 		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d %s waited for the database, though only %s did on average: it answers in bursts; more threads may bridge them", units.Percent(share), p.Threads, units.Plural(int64(p.Threads), "thread", "threads"), units.Number(p.InFlight))}
 	}
 	if p.Paced && p.LagUS != nil {
-		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", units.Micros(float64(p.LagUS.P99)), units.Number(p.InFlight), p.Threads)}
+		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", MetricNamed("p99").Show(p.LagUS), units.Number(p.InFlight), p.Threads)}
 	}
 	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", units.Number(p.InFlight), p.Threads, busiestShare(p.Workers))}
 }

@@ -7,6 +7,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kvbench/kvbench/analysis"
@@ -178,6 +179,9 @@ func over(s []analysis.Point, name, class string, of func(*analysis.Point) float
 	return l
 }
 
+// beyond is said of a chart in which lines end where the histograms do.
+const beyond = "; what the histograms do not reach is drawn at their end"
+
 // charts returns the charts of a report.
 func charts(r *analysis.Report) []template.HTML {
 	var drawn []template.HTML
@@ -220,6 +224,9 @@ func charts(r *analysis.Report) []template.HTML {
 		} else {
 			latency.lines = append(latency.lines, over(r.Series, "service max", "bad", positive(func(p *analysis.Point) int64 { return p.ServiceMax })))
 		}
+		if slices.ContainsFunc(r.Series, func(p analysis.Point) bool { return len(p.AtLeast) > 0 }) {
+			latency.title += beyond
+		}
 		drawn = append(drawn, rates.SVG(), latency.SVG())
 	}
 	kinds := make(map[string]*chart)
@@ -232,6 +239,9 @@ func charts(r *analysis.Report) []template.HTML {
 		l := line{name: c.Time, class: map[string]string{"service": "a", "response": "b"}[c.Time]}
 		for _, p := range c.Points {
 			l.points = append(l.points, [2]float64{1 / (1 - min(p[0]/100, 0.999995)), max(p[1], 1)})
+		}
+		if c.Range > 0 && !strings.HasSuffix(kinds[c.Kind].title, beyond) {
+			kinds[c.Kind].title += beyond
 		}
 		kinds[c.Kind].lines = append(kinds[c.Kind].lines, l)
 	}

@@ -132,3 +132,29 @@ func TestComparison(t *testing.T) {
 		t.Errorf("%v: %s", err, &doc)
 	}
 }
+
+// What lies beyond the histograms' range is shown as that in every format.
+func TestBeyondTheRange(t *testing.T) {
+	t.Parallel()
+	const hour = 3_600_000_000
+	l := &analysis.Latency{Mean: hour / 50, P50: 600, P90: 1200, P95: 1500, P99: hour, P999: hour, P9999: hour, Max: hour,
+		Beyond: 3, Range: hour, AtLeast: []string{"mean", "p99", "p99_9", "p99_99", "max"}}
+	worker := analysis.WorkerRow{Name: "w0", ServiceUS: l, LagUS: l}
+	r := &analysis.Report{Kinds: []analysis.KindRow{{Kind: "READ", ServiceUS: l}, {Kind: analysis.AllKinds, ServiceUS: l}}, Workers: []analysis.WorkerRow{worker, {Name: "w1", OpsPerS: 9}},
+		Series: []analysis.Point{{ServiceMax: hour, AtLeast: []string{"service_max_us"}}}, Curves: []analysis.Curve{{Kind: "READ", Time: "service", Range: hour, Points: [][2]float64{{0, 1}, {100, hour}}}}}
+	for f, wants := range map[Format]map[string]int{
+		Text: {"> 1 h": 4 + 2, "≥ 72.0 s": 1},
+		HTML: {"<td>&gt; 1 h</td>": 4 + 4 + 2, "<td>≥ 72.0 s</td>": 2, beyond: 4},
+		CSV:  {",mean p99 p99_9 p99_99 max,": 2},
+	} {
+		var out bytes.Buffer
+		if err := Document(&out, &analysis.Document{Runs: []*analysis.Report{r}}, f, false); err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range wants {
+			if got := strings.Count(out.String(), text); got != want {
+				t.Errorf("%s: %q is there %d times, want %d:\n%s", f, text, got, want, &out)
+			}
+		}
+	}
+}

@@ -269,7 +269,7 @@ func gap(r *analysis.Report) string {
 	s, p := worst.Of(service), worst.Of(response)
 	if !apart(s, p) && least != nil {
 		if worst = widest(analysis.Metrics[1:6], response, least); apart(worst.Of(response), worst.Of(least)) {
-			return fmt.Sprintf("Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent, only for what was answered: with what was not its %s is %s at least, and users would have felt that.", worst.Title(), units.Micros(worst.Of(least)))
+			return fmt.Sprintf("Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent, only for what was answered: with what was not its %s is %s, and users would have felt that.", worst.Title(), worst.AtLeast(least))
 		}
 	}
 	if !apart(s, p) {
@@ -335,10 +335,10 @@ func (t *text) workers(r *analysis.Report) {
 	for _, w := range r.Workers {
 		p50, p99, lag := "", "", ""
 		if w.ServiceUS != nil {
-			p50, p99 = units.Micros(float64(w.ServiceUS.P50)), units.Micros(float64(w.ServiceUS.P99))
+			p50, p99 = analysis.MetricNamed("p50").Show(w.ServiceUS), analysis.MetricNamed("p99").Show(w.ServiceUS)
 		}
 		if w.LagUS != nil {
-			lag = units.Micros(float64(w.LagUS.P99))
+			lag = analysis.MetricNamed("p99").Show(w.LagUS)
 		}
 		table = append(table, []string{w.Name, string(w.State), units.Count(w.Operations), units.Number(w.OpsPerS), units.Count(w.Errors),
 			p50, p99, lag, units.Percent(w.CPUShare), units.Percent(w.CPUShareMax), units.Micros(w.GCPauseS * 1e6), signed(w.StartSkewUS)})

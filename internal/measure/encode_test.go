@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -93,14 +94,19 @@ func TestEncodeMakesNoGarbage(t *testing.T) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	e, h := NewEncoder(), newHistogram()
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 10_000 {
-		h.record(time.Duration(math.Exp(5+random.NormFloat64())) * time.Microsecond)
+	for _, most := range []time.Duration{0, time.Minute, time.Hour} {
+		b.Run(fmt.Sprintf("longest=%v", most), func(b *testing.B) {
+			e, h := NewEncoder(), newHistogram()
+			random := rand.New(rand.NewPCG(1, 2))
+			for range 10_000 {
+				h.record(time.Duration(math.Exp(5+random.NormFloat64())) * time.Microsecond)
+			}
+			h.record(most)
+			var buf []byte
+			for b.Loop() {
+				buf = e.Append(buf[:0], h)
+			}
+			b.ReportMetric(float64(len(buf)), "bytes")
+		})
 	}
-	var buf []byte
-	for b.Loop() {
-		buf = e.Append(buf[:0], h)
-	}
-	b.ReportMetric(float64(len(buf)), "bytes")
 }

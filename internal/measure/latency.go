@@ -33,6 +33,13 @@ var quantiles = []float64{50, 90, 95, 99, 99.9, 99.99}
 // minute in microseconds: ranges end at a whole number of them.
 const minute = 60_000_000
 
+// Reach returns from which value on a histogram made by [NewHDR], or by an earlier version of it, holds only what lies
+// beyond its range, and where that ends, in microseconds.
+func Reach(h *hdrhistogram.Histogram) (beyond, reach int64) {
+	highest := h.HighestTrackableValue()
+	return valueOf(bucketOf(highest)), highest - highest%minute
+}
+
 // LatencyOf describes what a histogram made by [NewHDR] holds; nil if that is nothing.
 func LatencyOf(h *hdrhistogram.Histogram) *Latency {
 	if h == nil || h.TotalCount() == 0 {
@@ -40,9 +47,9 @@ func LatencyOf(h *hdrhistogram.Histogram) *Latency {
 	}
 	q := append(h.ValueAtPercentilesSlice(quantiles), h.Max())
 	l := &Latency{Mean: h.Mean()}
-	highest, most := h.HighestTrackableValue(), q[len(q)-1]
-	if end := valueOf(bucketOf(highest)); most >= end { // the bucket of what lies beyond
-		l.Range = highest - highest%minute
+	end, reach := Reach(h)
+	if most := q[len(q)-1]; most >= end {
+		l.Range = reach
 		for _, bar := range h.Distribution() {
 			if bar.From >= end {
 				l.Beyond += bar.Count
