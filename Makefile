@@ -68,6 +68,10 @@ bench: ## Go benchmarks of generator, pacer, recorder, interval log, merge and l
 compare-simulation: ## the tables of docs/compare.md: what kvbench compare claims of equal runs, and of those that differ (some minutes)
 	KVBENCH_SIMULATE=1 $(GO) test -count 1 -timeout 60m -v -run '^TestSimulatedTables$$' ./analysis
 
+.PHONY: compare-equals
+compare-equals: ## what kvbench compare claims of real runs of the same thing, both drivers (some ten minutes)
+	KVBENCH_EQUALS=1 $(GO) test -count 1 -timeout 60m -v -run '^TestCompareEquals$$' ./cmd/kvbench
+
 PEERS ?=
 .PHONY: bench-peers
 bench-peers: build bin/bare bin/go-ycsb ## CPU per operation of go-ycsb, a bare rawkv loop and kvbench's drivers, in turn

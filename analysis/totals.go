@@ -239,7 +239,8 @@ func mergeHDR(to **hdrhistogram.Histogram, from *hdrhistogram.Histogram) {
 		return
 	}
 	if *to == nil {
-		*to = emptyLike(from)
+		*to = from.Clone()
+		return
 	}
 	(*to).Merge(from)
 }
