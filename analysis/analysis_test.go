@@ -233,11 +233,11 @@ func TestVerdict(t *testing.T) {
 		{"no answer for a while, caught up", &fixture{window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByTarget, []string{"valid; target met; no answer for 4 s at 4.3 s"}},
 		{"no answer in a load", &fixture{count: []int64{12_000}, achieved: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByServer, []string{"no answer for 4 s at 4.3 s"}},
 		{"one of two is answered", &fixture{workers: 2, window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s, worker: 1}}, exitcode.Valid, ByTarget, nil},
-		{"hung to the end", &fixture{window: 8 * s, target: 1000, achieved: 1000, threads: 4, hang: 3 * s}, exitcode.Degraded, ByServer,
+		{"hung to the end", &fixture{window: 8 * s, target: 1000, achieved: 1000, threads: 4, hang: 3 * s}, exitcode.Target, ByServer,
 			[]string{"the stores never answered 4 calls; the first, sent at 3 s, had waited 10 s", "; no answer for 5 s at 3 s", "4,996 operations were due and never started, for all 4 threads waited"}},
 		{"hung to the end, unpaced", &fixture{window: 8 * s, achieved: 1000, threads: 4, hang: 3 * s}, exitcode.Degraded, ByServer,
 			[]string{"the stores never answered 4 calls; the first, sent at 3 s, had waited 10 s", "; no answer for 5 s at 3 s"}},
-		{"hung to the end, on a busy machine", &fixture{window: 8 * s, target: 1000, threads: 4, hang: 3 * s, cpu: 0.2, machine: 0.96, cpuWait: 0.7}, exitcode.Degraded, ByServer, []string{"never answered 4 calls", "no answer"}},
+		{"hung to the end, on a busy machine", &fixture{window: 8 * s, target: 1000, threads: 4, hang: 3 * s, cpu: 0.2, machine: 0.96, cpuWait: 0.7}, exitcode.Target, ByServer, []string{"never answered 4 calls", "no answer"}},
 		{"hung near the end", &fixture{window: 8 * s, achieved: 1000, threads: 4, hang: 7700 * time.Millisecond}, exitcode.Degraded, ByUnknown, []string{"the stores never answered 4 calls; the first, sent at 7.7 s, had waited 5.3 s"}},
 		{"one of many hangs", &fixture{window: 8 * s, target: 1000, threads: 4, hang: 7997 * time.Millisecond}, exitcode.Degraded, ByTarget, []string{"the stores never answered", "target met"}},
 		{"a tail that is cut off", &fixture{window: 8 * s, achieved: 100, threads: 2000, hang: 7500 * time.Millisecond, took: func(r *rand.Rand) time.Duration { return time.Duration(100+r.IntN(5000)) * time.Millisecond }}, exitcode.Valid, ByUnknown, nil},
@@ -290,10 +290,10 @@ func TestVerdict(t *testing.T) {
 		}}, exitcode.Degraded, ByTarget, []string{"never answered"}},
 		{"objective missed, by what was never answered", &fixture{window: 5 * s, target: 1000, threads: 4, hang: 4 * s, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}, {Kind: "UPDATE", Time: "service", Metric: "max", LimitUS: 5_000_000}}
-		}}, exitcode.Degraded, ByServer, []string{"no answer", "objective missed: READ response p99 is at least 94", "above 5.00 ms, with 500 that were never answered", "objective missed: UPDATE service max is at least 6.00 s"}},
+		}}, exitcode.Target, ByServer, []string{"no answer", "objective missed: READ response p99 is at least 94", "above 5.00 ms, with 500 that were never answered", "objective missed: UPDATE service max is at least 6.00 s"}},
 		{"objective of which nobody knows", &fixture{window: 5 * s, target: 1000, threads: 4, hang: 4 * s, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 3_000_000}, {Kind: "TOTAL", Time: "service", Metric: "mean", LimitUS: 3_000_000}}
-		}}, exitcode.Degraded, ByServer, []string{"no answer", "it is unknown whether the objective was met: READ response p99 is", "without 500 that were never answered", "TOTAL service mean"}},
+		}}, exitcode.Target, ByServer, []string{"no answer", "it is unknown whether the objective was met: READ response p99 is", "without 500 that were never answered", "TOTAL service mean"}},
 		{"objective not measured", &fixture{window: 5 * s, achieved: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 500}}
 		}}, exitcode.SLO, ByUnknown, []string{"was not measured"}},

@@ -62,6 +62,9 @@ func judge(p *Report, r *Run) results.Verdict {
 	degraded(p, rec, func(format string, args ...any) { find(exitcode.Degraded, format, args...) })
 	if rec.Paced && p.missedTarget() {
 		find(exitcode.Target, "%s of the target of %s was reached", units.Percent(p.OpsPerS/p.TargetOps), units.Rate(p.TargetOps))
+		if p.Hang != nil {
+			find(exitcode.Target, "%s", p.Hang.text())
+		}
 	}
 	for _, o := range rec.Limits.SLO {
 		if text := missed(p, r, o); text != "" {
@@ -161,7 +164,7 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 	if all == 0 {
 		find("no operation completed in the window")
 	}
-	if p.Hang != nil {
+	if p.Hang != nil && !(rec.Paced && p.missedTarget()) { // which says that operations are missing
 		find("%s", p.Hang.text())
 	}
 }
