@@ -170,3 +170,44 @@ func TestFaultSilentWorkerIsUnknown(t *testing.T) {
 		t.Errorf("events: %s", got)
 	}
 }
+
+// TestFaultDatabaseHangs: all stores stop answering in a run, and do not come back. Calls that were never answered, and
+// operations that were due and never started, are counted, and latencies say what they are at least with them.
+func TestFaultDatabaseHangs(t *testing.T) {
+	fault(t)
+	for _, driver := range []string{"rawkv", "stream"} {
+		for _, target := range []string{"", "200"} {
+			args, code := []string{"run", "-w", "read", "--driver", driver, "--duration", "5s", "-p", "grace=2", "--json"}, exitcode.Degraded
+			if target != "" {
+				args, code = append(args, "--target", target), exitcode.Target
+			}
+			f := newFleet(t, 1)
+			run := start(t, f.verb(args...)...)
+			run.until("measuring ")
+			run.until("p50") // the first second with operations
+			for id := uint64(1); id <= 3; id++ {
+				if err := f.cluster.StallStore(id, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run.exits(code, time.Minute)
+			r := run.report()
+			for _, text := range analysis.Contradictions(r) {
+				t.Errorf("%s %s: %s", driver, target, text)
+			}
+			never := r.Kinds[len(r.Kinds)-1].NeverAnswered
+			if r.Hang == nil || r.Hang.Calls != 8 || r.Hang.OldestS < 2 || r.Unanswered == nil || r.Unanswered.Calls != 8 || never == nil || never.CutOffCalls != 8 {
+				t.Fatalf("%s %s: %+v, %+v, %+v: want those of 8 threads that were never answered", driver, target, r.Hang, r.Unanswered, never)
+			}
+			if r.Limit.By != analysis.ByServer || !strings.Contains(r.Verdict.Text, "the stores never answered 8 calls") {
+				t.Errorf("%s %s: limited by %s, %s", driver, target, r.Limit.By, r.Verdict.Text)
+			}
+			if all := r.Operations + never.Operations; target != "" && all != 1000 {
+				t.Errorf("%s: %d operations were answered and %d never, want all 1,000", driver, r.Operations, never.Operations)
+			}
+			if least := never.ServiceUS.Max; float64(least) < 1e6*r.Hang.OldestS {
+				t.Errorf("%s %s: service max is at least %d µs, after a call that had waited %g s", driver, target, least, r.Hang.OldestS)
+			}
+		}
+	}
+}
