@@ -42,6 +42,9 @@ func TestAdmin(t *testing.T) {
 		}},
 		{"busy", "id=2&share=0.25", "0.25", func(s State) bool { return s.Stores[1].Disturbance.BusyShare == 0.25 }},
 		{"raw-error", "id=2&share=1&text=no+disk", "1", func(s State) bool { return s.Stores[1].Disturbance.ErrorText == "no disk" }},
+		{"lose", "id=2&share=0.5&count=7", "lose: a share of 0.5 of the writes, 7 times", func(s State) bool { return s.Stores[1].Disturbance.SilentShares["lose"] == 0.5 }},
+		{"lose", "id=2&share=0", "lose", func(s State) bool { return len(s.Stores[1].Disturbance.SilentShares) == 0 }},
+		{"swallow", "id=2", "swallow: a share of 1 of the rows", func(s State) bool { return s.Stores[1].Disturbance.SilentShares["swallow"] == 1 }},
 		{"reset", "id=1", "connections reset: 0", nil},
 		{"stop-pd", "", "PD is down", func(s State) bool { return !s.PD.Up }},
 		{"start-pd", "", "PD is up", func(s State) bool { return s.PD.Up }},
@@ -70,6 +73,7 @@ func TestAdmin(t *testing.T) {
 		{"stall", "id=1&for=3", `parameter for="3": want a duration`},
 		{"busy", "id=1&share=2", "share 2: want 0 to 1"},
 		{"busy", "id=1&share=NaN", "want 0 to 1"},
+		{"swap", "id=1&count=-1", `count="-1": want a whole number`},
 		{"move-leaders", "to=1", "to needs region"},
 	} {
 		params, err := url.ParseQuery(tt.params)

@@ -17,8 +17,9 @@ import (
 // sees one version of the regions, gathers the writes into one batch, and owns the memory that responses point into.
 type call struct {
 	*store
-	routes *routes
-	fault  fault // what trouble does to the current command
+	routes  *routes
+	fault   fault    // what trouble does to the current command
+	trouble *trouble // of the store when the call began
 
 	batch *pebble.Batch // the writes so far; nil when there are none
 	key   []byte        // the stored form of the current key
@@ -28,7 +29,7 @@ type call struct {
 
 // begin readies the call for new commands; what earlier responses point into is overwritten.
 func (c *call) begin(s *store) {
-	c.store, c.routes, c.fault = s, s.topology.routes.Load(), fault{}
+	c.store, c.routes, c.fault, c.trouble = s, s.topology.routes.Load(), fault{}, s.trouble.Load()
 	c.arena.reset()
 	c.pairs.reset()
 }

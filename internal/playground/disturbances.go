@@ -117,6 +117,10 @@ var disturbances = []Disturbance{
 			return a.done("share of commands failed: %v", func() (any, error) { return share, c.SetRawError(id, share, text) })
 		},
 	},
+	silentDisturbance(Lose, "acknowledge writes to a store and do not make them", "writes"),
+	silentDisturbance(Repeat, "make writes to a store again, right after the next one of their key", "writes"),
+	silentDisturbance(Swap, "make writes to a store to the key that it was asked to write before", "writes"),
+	silentDisturbance(Swallow, "leave rows out of a store's scans", "rows"),
 	{
 		Name: "reset", Doc: "reset all connections to a store", Params: []Param{paramStore},
 		do: func(c *Cluster, a *arguments) (string, error) {

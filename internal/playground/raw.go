@@ -77,7 +77,7 @@ func (c *call) rawPut(req *kvrpcpb.RawPutRequest, resp *kvrpcpb.RawPutResponse) 
 		return
 	}
 	err = c.write(req.ForCas, func(b *pebble.Batch) error {
-		return c.storage.put(b, c.stored(family, req.Key), req.Value, req.Ttl)
+		return c.put(b, family, req.Key, req.Value, req.Ttl)
 	})
 	if err != nil {
 		resp.Error = err.Error()
@@ -113,7 +113,7 @@ func (c *call) rawBatchPut(req *kvrpcpb.RawBatchPutRequest, resp *kvrpcpb.RawBat
 	}
 	err = c.write(req.ForCas, func(b *pebble.Batch) error {
 		for i, pair := range req.Pairs {
-			if err := c.storage.put(b, c.stored(family, pair.Key), pair.Value, ttlOf(req, i)); err != nil {
+			if err := c.put(b, family, pair.Key, pair.Value, ttlOf(req, i)); err != nil {
 				return err
 			}
 		}
@@ -159,7 +159,7 @@ func (c *call) deleteKeys(ctx *kvrpcpb.Context, cmd command, cf string, forCAS b
 	}
 	err = c.write(forCAS, func(b *pebble.Batch) error {
 		for _, key := range keys {
-			if err := c.storage.delete(b, c.stored(family, key)); err != nil {
+			if err := c.delete(b, family, key); err != nil {
 				return err
 			}
 		}
@@ -251,7 +251,7 @@ func (c *call) scan(kvs []*kvrpcpb.KvPair, family byte, r *region, s scanRange, 
 	}
 	for ok := start(); ok && limit > 0; ok = step() {
 		e := c.storage.openValue(it.Value())
-		if !c.storage.live(e) {
+		if !c.storage.live(e) || c.swallows() {
 			continue
 		}
 		pair := c.pair(c.keep(it.Key()[1:]), nil)
@@ -356,7 +356,7 @@ func (c *call) rawCompareAndSwap(req *kvrpcpb.RawCASRequest, resp *kvrpcpb.RawCA
 			return nil
 		}
 		resp.Succeed = true
-		return c.storage.put(b, c.stored(family, req.Key), req.Value, req.Ttl)
+		return c.put(b, family, req.Key, req.Value, req.Ttl)
 	})
 	if err != nil {
 		*resp = kvrpcpb.RawCASResponse{Error: err.Error()}

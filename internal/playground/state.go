@@ -42,6 +42,7 @@ type StoreState struct {
 	Messages     uint64            `json:"messages"`      // BatchCommands messages received
 	MessageSizes map[string]uint64 `json:"message_sizes"` // messages by their number of commands: "1", "2-3", "4-7", …
 	RegionErrors map[string]uint64 `json:"region_errors"` // answers by type of region error
+	SilentFaults map[string]uint64 `json:"silent_faults"` // writes, or rows of scans, that fell to each
 }
 
 // DisturbanceState is what goes wrong on a store at present.
@@ -52,6 +53,8 @@ type DisturbanceState struct {
 	BusyShare    float64 `json:"busy_share,omitempty"`
 	ErrorShare   float64 `json:"error_share,omitempty"`
 	ErrorText    string  `json:"error_text,omitempty"`
+
+	SilentShares map[string]float64 `json:"silent_shares,omitempty"` // of writes, or rows of scans, by silent fault
 }
 
 // RegionState is a snapshot of a region. Keys are as requests carry them, quoted as in Go where they are not printable.
@@ -104,6 +107,7 @@ func (s *store) state() StoreState {
 		ID: s.id, Addr: s.cluster.advertised(s.server.addr), Status: s.cluster.advertised(s.status.addr), Up: s.up.Load(),
 		Commands: map[string]uint64{}, Unary: map[string]uint64{},
 		Messages: s.stats.messages.Load(), MessageSizes: map[string]uint64{}, RegionErrors: s.stats.refusedByType(),
+		SilentFaults: map[string]uint64{},
 	}
 	for cmd, name := range commandNames {
 		if n := s.stats.batched[cmd].Load(); n > 0 {
@@ -118,10 +122,20 @@ func (s *store) state() StoreState {
 			st.MessageSizes[sizeBucket(i)] = n
 		}
 	}
+	for f := range silentFaults {
+		if n := s.stats.silent[f].Load(); n > 0 {
+			st.SilentFaults[f.String()] = n
+		}
+	}
 	if d := s.trouble.Load(); d != nil && !d.over(time.Now()) {
 		st.Disturbance = &DisturbanceState{
 			StalledForMS: milliseconds(max(0, time.Until(d.stalledUntil))), SlowByMS: milliseconds(d.slowBy), SlowShare: d.slowShare,
-			BusyShare: d.busyShare, ErrorShare: d.errorShare, ErrorText: d.errorText,
+			BusyShare: d.busyShare, ErrorShare: d.errorShare, ErrorText: d.errorText, SilentShares: map[string]float64{},
+		}
+		for f, on := range d.silent {
+			if on != nil {
+				st.Disturbance.SilentShares[SilentFault(f).String()] = on.share
+			}
 		}
 	}
 	return st

@@ -18,6 +18,7 @@ type storeStats struct {
 	served   [256]served // both, by the time that it took to answer
 	messages atomic.Uint64
 	sizes    [messageSizes]atomic.Uint64 // messages by commands, in powers of two
+	silent   [silentFaults]atomic.Uint64 // writes and rows that fell to silent faults
 
 	mu       sync.Mutex
 	refusals map[string]uint64 // region errors by type

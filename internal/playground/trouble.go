@@ -16,6 +16,7 @@ type trouble struct {
 	busyShare    float64 // a share is answered with ServerIsBusy
 	errorShare   float64 // a share is answered with an error that is not a region error
 	errorText    string
+	silent       [silentFaults]*silent
 
 	replaced chan struct{} // closed when something else is true
 }
@@ -50,7 +51,7 @@ func chance(share float64) bool { return share > 0 && rand.Float64() < share }
 
 // over tells that nothing is left of it.
 func (d *trouble) over(now time.Time) bool {
-	return !d.stalled(now) && d.slowShare == 0 && d.busyShare == 0 && d.errorShare == 0
+	return !d.stalled(now) && d.slowShare == 0 && d.busyShare == 0 && d.errorShare == 0 && d.silent == [silentFaults]*silent{}
 }
 
 // disturb changes what goes wrong on a store.

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -197,5 +198,23 @@ func TestNobodyReadsBack(t *testing.T) {
 	start(t, w, "r")
 	if s := finished(t, w, "r"); s.GetEnd() != workerpb.End_END_COMPLETE || s.GetError() != "" {
 		t.Errorf("end %v, error %q", s.GetEnd(), s.GetError())
+	}
+}
+
+// TestValuesThatRepeat: where a lost write cannot be seen, that is said before the start.
+func TestValuesThatRepeat(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[string]string{"10": "", "7": "as few as 7 random letters"} {
+		w := newWorker(t, &memory.DB{}, nil)
+		properties := maps.Clone(followed)
+		properties["fieldlength"] = length
+		found, err := w.Prepare(t.Context(), request("r", properties))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Join(found.GetWarnings(), "\n")
+		if strings.Contains(said, "verifywrites") != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("fields of %s bytes: %q, want %q", length, said, want)
+		}
 	}
 }

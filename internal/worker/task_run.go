@@ -3,7 +3,10 @@
 package worker
 
 import (
+	"fmt"
 	"sync"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/lane"
@@ -40,9 +43,33 @@ func newFollowedTask(e *engine) *followedTask {
 	return &followedTask{runTask: runTask{e}, ledger: ledger.New(e.spec.VerifyKeys)}
 }
 
+// enoughLetters are so many that no two values are the same by chance.
+const enoughLetters = 8
+
+// before warns of values that repeat: a lost write is not seen if the one before it wrote the same.
+func (k *followedTask) before(t *table, found *workerpb.PrepareResponse) error {
+	generator, err := workload.New(k.spec, workload.Place{Worker: k.worker, Workers: k.workers, Lanes: 1})
+	if err != nil {
+		return err
+	}
+	switch letters := generator.Letters(); {
+	case letters == 0:
+		found.Warnings = append(found.Warnings, "verifywrites: every write of a key writes the same value (integrityformat=go-ycsb, compressibility=1, or fields that hold nothing but a checksum), so only rows that are gone can be seen, and not lost updates")
+	case letters < enoughLetters:
+		found.Warnings = append(found.Warnings, fmt.Sprintf("verifywrites: a write has as few as %d random letters, so some write what was there before, and are not missed when they are lost: use longer fields", letters))
+	}
+	return k.runTask.before(t, found)
+}
+
+// source writes values that no other run has written, so that what an earlier one with
+// the same seed left behind is not taken for them.
 func (k *followedTask) source(p workload.Place) (lane.Source, error) {
 	generator, err := workload.New(k.spec, p)
-	return followedSource{generator, k.ledger}, err
+	if err != nil {
+		return nil, err
+	}
+	generator.Salt(xxhash.Sum64String(k.id))
+	return followedSource{generator, k.ledger}, nil
 }
 
 // after waits until nobody wants to read back any more.

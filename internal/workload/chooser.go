@@ -108,6 +108,17 @@ func newLengths(law string, low, high int64, h spec.LengthHistogram) lengths {
 	return l
 }
 
+// least is the smallest length that next returns.
+func (l *lengths) least() int64 {
+	switch l.law {
+	case spec.Uniform, spec.Zipfian:
+		return l.low
+	case spec.Histogram:
+		return int64(sort.Search(len(l.upTo), func(i int) bool { return l.upTo[i] > 0 })+1) * l.block
+	}
+	return l.high
+}
+
 func (l *lengths) next(r *random) int64 {
 	switch l.law {
 	case spec.Uniform:

@@ -106,6 +106,29 @@ func New(s *spec.Spec, p Place) (*Generator, error) {
 	return g, nil
 }
 
+// Salt makes all values differ from those under another salt; kinds, keys and lengths
+// stay. It comes before the first operation.
+func (g *Generator) Salt(salt uint64) { g.values.salt = salt }
+
+// Letters returns how many random letters a write has at least: with few of them, some
+// writes are the same as others. With go-ycsb's dataintegrity there are none.
+func (g *Generator) Letters() int {
+	s := g.spec
+	if s.Integrity && g.values.text {
+		return 0
+	}
+	length := int(g.fields.least())
+	if s.Integrity {
+		length = max(0, length-sumSize)
+	}
+	n := int(float64(length)*g.values.random + 0.5)
+	changesFields := s.Proportions.Update > 0 && s.UpdateMode != spec.Blind || s.Proportions.ReadModifyWrite > 0
+	if changesFields && !s.WriteAllFields {
+		return n
+	}
+	return n * s.Row.Fields
+}
+
 // ofTwo64 scales a probability to 2^64.
 func ofTwo64(p float64) uint64 {
 	if p >= 1 {

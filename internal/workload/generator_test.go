@@ -422,3 +422,53 @@ func BenchmarkOperation(b *testing.B) {
 		})
 	}
 }
+
+// Under another salt all values are others, and everything else is the same.
+func TestSalt(t *testing.T) {
+	t.Parallel()
+	s := parse(t, "readproportion", "0.2", "updateproportion", "0.5", "insertproportion", "0.3", "updatemode", "blind",
+		"fieldcount", "3", "fieldlength", "14", "fieldlengthdistribution", "uniform", "minfieldlength", "14", "dataintegrity", "true", "batch.size", "3")
+	place := Place{0, 1, 0, 1}
+	plain, same, salted := laneOf(t, s, place), laneOf(t, s, place), laneOf(t, s, place)
+	same.Salt(0)
+	salted.Salt(0x9000_0000_0000_0001)
+	for index := range int64(200) {
+		var a, b, c Operation
+		if !plain.Begin(&a, index) || !same.Begin(&b, index) || !salted.Begin(&c, index) {
+			t.Fatal("the sequence has an end")
+		}
+		if a.Kind != c.Kind || !slices.EqualFunc(a.keys, c.keys, bytes.Equal) || !slices.EqualFunc(a.values, b.values, bytes.Equal) {
+			t.Fatalf("operation %d: %v of %q, with salt %v of %q", index, a.Kind, a.keys, c.Kind, c.keys)
+		}
+		for i, value := range c.values {
+			if bytes.Equal(value, a.values[i]) || len(value) != len(a.values[i]) {
+				t.Errorf("operation %d: %q, with salt %q", index, a.values[i], value)
+			}
+			if err := plain.Check(c.keys[i], value); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestLetters(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		want  int
+		pairs []string
+	}{
+		{100, nil}, // an update changes a field
+		{1000, []string{"writeallfields", "true"}},
+		{1000, []string{"updatemode", "blind"}},
+		{94, []string{"dataintegrity", "true"}},
+		{0, []string{"dataintegrity", "true", "integrityformat", "go-ycsb"}},
+		{0, []string{"compressibility", "1"}},
+		{50, []string{"compressibility", "0.5"}},
+		{7, []string{"fieldlengthdistribution", "uniform", "minfieldlength", "7"}},
+		{0, []string{"fieldlength", "6", "dataintegrity", "true"}},
+	} {
+		if got := generator(t, append(test.pairs, "updateproportion", "1")...).Letters(); got != test.want {
+			t.Errorf("%v: %d letters, want %d", test.pairs, got, test.want)
+		}
+	}
+}

@@ -19,8 +19,9 @@ import (
 // as fast. The case makes two cuts of the same place different, so that a store's
 // compression finds nothing that it would not find in fresh random letters.
 const (
-	slabSize = 256 << 10 // stays in the second-level cache
-	cutSize  = 16 << 10  // the most that is cut at once
+	slabBits = 18
+	slabSize = 1 << slabBits // bytes: stays in the second-level cache
+	cutSize  = 16 << 10      // the most that is cut at once
 )
 
 var slab = sync.OnceValue(func() []byte {
@@ -48,6 +49,7 @@ type values struct {
 	length    int     // go-ycsb's integrity: the only length
 	random    float64 // fraction that does not compress
 	slab      []byte
+	salt      uint64   // changes all letters; 0 changes none
 	scratch   []byte   // expected text
 	seen      []uint64 // fields of the row being checked
 }
@@ -104,8 +106,8 @@ const filler = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 func (v *values) letters(dst []byte, r *random, n int) []byte {
 	for n > 0 {
 		cut := min(n, cutSize)
-		at := int(r.below(slabSize))
-		flip := r.next() | 1
+		at := int((r.next() ^ v.salt) >> (64 - slabBits))
+		flip := (r.next() ^ v.salt) | 1
 		start := len(dst)
 		dst = append(dst, v.slab[at:at+cut]...)
 		chunk := dst[start:]
