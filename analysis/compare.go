@@ -149,7 +149,7 @@ func (c *Comparison) judge(differences []stats.Difference) {
 		if d.Judged == Unknown {
 			continue
 		}
-		noise := math.Expm1(differences[i].HalfWidth(1 - falseClaims/float64(len(differences))))
+		noise := min(math.MaxFloat64, math.Expm1(differences[i].HalfWidth(1-falseClaims/float64(len(differences)))))
 		d.Noise, d.P = &noise, &p[i]
 		switch {
 		case p[i] > falseClaims || math.Abs(d.B-d.A) <= finest(d.Metric, d.A):
@@ -336,7 +336,7 @@ func (c *Comparison) summarize() string {
 		case Worse:
 			worse = append(worse, d.text())
 		case Noise:
-			same = append(same, fmt.Sprintf("%s (± %s)", Title(d.Metric), units.Percent(*d.Noise)))
+			same = append(same, fmt.Sprintf("%s (%s)", Title(d.Metric), d.NoiseText()))
 		case Unknown:
 			unknown = append(unknown, Title(d.Metric))
 		}
@@ -364,7 +364,16 @@ func (c *Comparison) summarize() string {
 
 // text shows a change that is claimed, as in "rate -12.3 % (± 4.0 %)".
 func (d Delta) text() string {
-	return fmt.Sprintf("%s %+.1f %% (± %s)", Title(d.Metric), 100*d.Change, units.Percent(*d.Noise))
+	return fmt.Sprintf("%s %+.1f %% (%s)", Title(d.Metric), 100*d.Change, d.NoiseText())
+}
+
+// NoiseText shows the noise, which must be known, as in "± 4.0 %".
+func (d Delta) NoiseText() string {
+	const most = 10 // from there on it is the same: nothing can be told
+	if *d.Noise > most {
+		return "± more than " + units.Percent(most)
+	}
+	return "± " + units.Percent(*d.Noise)
 }
 
 // Title shows a metric's name to people: "service p99.9" for "service_us_p99_9".

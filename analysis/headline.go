@@ -127,7 +127,7 @@ func (h headline) tooFew(r *Run) string {
 		return fmt.Sprintf("in run %s it is > %s, which is where the histograms end", r.record.RunID, units.Range(reach))
 	}
 	if never := r.fleet.never(); 10*float64(never) > float64(n)*(1-h.percent/100) {
-		return fmt.Sprintf("run %s never had an answer to %s %s, and no latency contains them", r.record.RunID, units.Count(never), units.Plural(never, "call", "calls"))
+		return fmt.Sprintf("in run %s %s %s due and never answered, and no latency contains them", r.record.RunID, units.Count(never), units.Plural(never, "call was", "calls were"))
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func (t *text) judged(c *analysis.Comparison) {
 			row[4] = signedPercent(d.Change)
 		}
 		if d.Noise != nil {
-			row[5], row[6] = "± "+units.Percent(*d.Noise), fmt.Sprintf("%.3f", *d.P)
+			row[5], row[6] = d.NoiseText(), fmt.Sprintf("%.3f", *d.P)
 		}
 		if spread {
 			row = append(row, percentOrNone(d.SpreadA), percentOrNone(d.SpreadB))
