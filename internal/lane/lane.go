@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lane is the engine: a lane joins schedule, generator, driver and
-// recorder in one loop. It takes what has completed and records it, starts what
-// is due while a virtual thread is free, and waits for the next completion or
+// recorder in one loop. In each turn it takes what has completed and records it, and starts what
+// is due while a virtual thread is free; then it waits for the next completion or
 // the next slot. A worker runs a lane per core, or fewer if it has few threads; a lane owns everything that it
 // touches and shares nothing, so nothing is locked, and the same loop runs in
 // tests on a manual clock against a fake driver, reproducibly.
@@ -43,8 +43,8 @@ type Config struct {
 	Grace    time.Duration // what is in flight at the end may take so long
 }
 
-// Lane runs the operations of its share. Run is for one goroutine; the other
-// methods may be called from any.
+// Lane runs the operations of its share. Run is for one goroutine, though a [store.Runner] takes the lane's turns
+// in others; the other methods may be called from any.
 type Lane struct {
 	cfg       Config
 	ops       []workload.Operation
@@ -53,6 +53,7 @@ type Lane struct {
 	free      []int           // idle threads, the last used on top: its buffers are warm
 	index     int64           // of the next operation
 	queue     queue           // of operations that are due, for a free thread
+	round     time.Duration   // when the next turn comes, at the latest
 	ended     bool            // the source has ended
 	end       time.Duration   // start nothing that is due from here on
 	last      time.Duration   // start nothing from here on
@@ -124,37 +125,11 @@ func (l *Lane) Retarget(p pace.Profile) {
 
 // Run runs the lane until its end, and returns when nothing is in flight.
 func (l *Lane) Run() {
-	round := max(0, l.cfg.Clock.Now()) // when the loop comes round, at the latest
-	for {
-		now := l.cfg.Clock.Now()
-		if late := now - round; late > pace.Slack {
-			l.cfg.Recorder.Stalled(round, late)
-		}
-		l.takeRequests(now)
-		if now >= l.cfg.Recorder.Next() {
-			l.cfg.Recorder.Tick(now)
-		}
-		next := l.start(now)
-		if len(l.free) == len(l.ops) && l.over(now) {
-			break
-		}
-		if now >= l.expires && !l.cancelled {
-			l.cfg.Session.Cancel()
-			l.cancelled = true
-		}
-		until := min(next, l.cfg.Recorder.Next())
-		if !l.cancelled {
-			until = min(until, l.expires)
-		}
-		until = min(until, now+patience)
-		round = max(until, now, 0)
-		completed := l.cfg.Session.Wait(until)
-		if len(completed) == 0 {
-			continue
-		}
-		now = l.cfg.Clock.Now()
-		for _, c := range completed {
-			l.complete(c, now)
+	l.round = max(0, l.cfg.Clock.Now())
+	if s, ok := l.cfg.Session.(store.Runner); ok {
+		s.Run(l.turn)
+	} else {
+		for until, more := l.turn(nil); more; until, more = l.turn(l.cfg.Session.Wait(until)) {
 		}
 	}
 	if l.cfg.Pacer != nil && !l.ended {
@@ -163,6 +138,40 @@ func (l *Lane) Run() {
 		l.cfg.Pacer.Owed(l.end, l.skip)
 	}
 	l.cfg.Recorder.Finish(l.cfg.Clock.Now())
+}
+
+// turn takes what has completed, starts what is due, and returns when the next turn must come
+// at the latest. False: the lane has ended.
+func (l *Lane) turn(completed []*store.Call) (until time.Duration, more bool) {
+	now := l.cfg.Clock.Now()
+	if len(completed) > 0 {
+		for _, c := range completed {
+			l.complete(c, now)
+		}
+		now = l.cfg.Clock.Now()
+	}
+	if late := now - l.round; late > pace.Slack {
+		l.cfg.Recorder.Stalled(l.round, late)
+	}
+	l.takeRequests(now)
+	if now >= l.cfg.Recorder.Next() {
+		l.cfg.Recorder.Tick(now)
+	}
+	next := l.start(now)
+	if len(l.free) == len(l.ops) && l.over(now) {
+		return 0, false
+	}
+	if now >= l.expires && !l.cancelled {
+		l.cfg.Session.Cancel()
+		l.cancelled = true
+	}
+	until = min(next, l.cfg.Recorder.Next())
+	if !l.cancelled {
+		until = min(until, l.expires)
+	}
+	until = min(until, now+patience)
+	l.round = max(until, now, 0)
+	return until, true
 }
 
 // takeRequests takes up what other goroutines have asked for.

@@ -7,6 +7,7 @@
 package store
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/clock"
@@ -149,6 +150,26 @@ type Session interface {
 	// Close frees the session. No call may be in flight.
 	Close() error
 }
+
+// Runner is a session whose lane need not wait: the goroutines in which calls complete take its
+// turns, so that none is woken for that.
+type Runner interface {
+	Session
+	// Run calls turn with what has completed, which may be nothing: at once, then whenever a call has
+	// completed, it is until, or Wake was called. It returns when turn has returned false. Turns
+	// are taken by any goroutine, one at a time and each after the one before. A turn that panics is the last,
+	// and Run panics with a [Panic].
+	Run(turn func(completed []*Call) (until time.Duration, more bool))
+}
+
+// Panic is a panic that was caught in another goroutine.
+type Panic struct {
+	Value any
+	Stack []byte // of that goroutine
+}
+
+// Error returns what was panicked with.
+func (p Panic) Error() string { return fmt.Sprint(p.Value) }
 
 // Forever is an until that never comes.
 const Forever = time.Duration(1<<63 - 1)

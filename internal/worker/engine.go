@@ -233,7 +233,11 @@ func (e *engine) runLane(l int) {
 			return
 		}
 		e.panicked.Store(true)
-		e.log.Error("panic", "in", fmt.Sprintf("lane %d", l), "panic", p, "stack", string(debug.Stack()))
+		stack := debug.Stack()
+		if caught, ok := p.(store.Panic); ok {
+			stack = caught.Stack
+		}
+		e.log.Error("panic", "in", fmt.Sprintf("lane %d", l), "panic", p, "stack", string(stack))
 		e.fail(fmt.Errorf("panic in lane %d: %v (the worker's log has the stack)", l, p))
 		defer func() { _ = recover() }() // it was the recorder that panicked
 		e.collector.Recorder(l).Finish(e.clock.Now())

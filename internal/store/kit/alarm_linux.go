@@ -23,7 +23,7 @@ type alarm struct {
 	fd   int      // -1 until the first set
 	file *os.File // fd as the runtime's poller knows it
 	done sync.WaitGroup
-	plan *time.Timer // in use when there is no timerfd to be had
+	plan *time.Timer // in use when there is no timerfd to be had; it rings in a goroutine of its own
 }
 
 func newAlarm(ring func()) *alarm { return &alarm{ring: ring, fd: -1} }
@@ -40,7 +40,7 @@ func (a *alarm) set(d time.Duration) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, d.Nanoseconds()))} // 0 would stop it
 	// It does not block, and the scheduler need not be told of it (package quiet says what that would cost).
 	if _, _, err := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(a.fd), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0); err != 0 {
-		a.ring() // never stay asleep for good
+		a.plan = time.AfterFunc(d, a.ring) // never stay asleep for good
 	}
 }
 

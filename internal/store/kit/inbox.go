@@ -7,6 +7,7 @@ package kit
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 // everything there is at once: a busy lane pays one lock per turn, and nobody
 // wakes it while it is not asleep. A channel would cost a lock and often a
 // goroutine switch for each item, and a timer for each wait that has an end.
+//
+// The lane either calls Wait in a loop, or has Run call it back.
 type Inbox[T any] struct {
 	clk   clock.Clock
 	alarm *alarm
@@ -28,11 +31,15 @@ type Inbox[T any] struct {
 	mu      sync.Mutex
 	items   []T
 	woken   bool          // Wake was called since the last Wait
-	asleep  bool          // the lane waits for signal
-	signal  chan struct{} // one element for each time that asleep was taken back
+	asleep  bool          // nobody takes what is here. Who takes this back wakes the lane, or takes its turn
+	signal  chan struct{} // wakes the lane
 	ringing time.Duration // when the alarm will ring; store.Forever: it is not set
 
-	taken []T // what the last Wait returned: its memory is used again
+	turn  func(items []T) (until time.Duration, more bool) // nil: the lane waits
+	ended bool                                             // the last turn was the last
+	fault error                                            // the last turn panicked
+
+	taken []T // what was taken last: its memory is used again
 }
 
 // NewInbox returns an empty inbox whose waits end by clk. Close frees it.
@@ -42,16 +49,11 @@ func NewInbox[T any](clk clock.Clock) *Inbox[T] {
 	return b
 }
 
-// Put adds an item and wakes the lane if it is asleep. It never blocks.
+// Put adds an item, and wakes the lane if it is asleep or takes its turn. It never blocks.
 func (b *Inbox[T]) Put(item T) {
 	b.mu.Lock()
 	b.items = append(b.items, item)
-	wake := b.asleep
-	b.asleep = false
-	b.mu.Unlock()
-	if wake {
-		b.signal <- struct{}{}
-	}
+	b.attend()
 }
 
 // Wake makes the current Wait, or else the next, return early.
@@ -61,7 +63,7 @@ func (b *Inbox[T]) Wake() {
 	wake := b.asleep
 	b.asleep = false
 	b.mu.Unlock()
-	if wake {
+	if wake { // who calls this may not be the one to run a lane
 		b.signal <- struct{}{}
 	}
 }
@@ -70,12 +72,85 @@ func (b *Inbox[T]) Wake() {
 func (b *Inbox[T]) ring() {
 	b.mu.Lock()
 	b.ringing = store.Forever
-	wake := b.asleep
+	b.attend()
+}
+
+// attend sees to it that somebody takes what is here. b.mu is held, and is unlocked afterwards.
+func (b *Inbox[T]) attend() {
+	idle := b.asleep
 	b.asleep = false
 	b.mu.Unlock()
-	if wake {
+	switch {
+	case !idle:
+	case b.turn != nil:
+		b.takeTurns()
+	default:
 		b.signal <- struct{}{}
 	}
+}
+
+// Run calls turn with all items, as Wait returns them, until it says that there is no more to do.
+// What turn returns is when it wants to be called next if no item comes before. Turns are taken one at a time
+// by whatever goroutine is there: the one that puts an item while no turn goes on, or the alarm's.
+// So an item wakes nobody.
+func (b *Inbox[T]) Run(turn func(items []T) (until time.Duration, more bool)) {
+	b.turn, b.ended = turn, false
+	for !b.ended {
+		b.takeTurns()
+		<-b.signal
+	}
+	b.turn = nil
+	if b.fault != nil {
+		panic(b.fault)
+	}
+}
+
+// takeTurns takes turns until there is nothing to do. asleep has been taken back for that.
+func (b *Inbox[T]) takeTurns() {
+	defer func() {
+		if p := recover(); p != nil {
+			b.fault = store.Panic{Value: p, Stack: debug.Stack()}
+			b.end()
+		}
+	}()
+	for {
+		b.mu.Lock()
+		b.items, b.taken, b.woken = b.taken[:0], b.items, false
+		b.mu.Unlock()
+		until, more := b.turn(b.taken)
+		clear(b.taken) // lets go of what it pointed to
+		if !more {
+			b.end()
+			return
+		}
+		b.mu.Lock()
+		if len(b.items) == 0 && !b.woken && b.setAlarm(until) {
+			b.asleep = true
+			b.mu.Unlock()
+			return
+		}
+		b.mu.Unlock()
+	}
+}
+
+// end makes Run return. Nobody takes a turn any more.
+func (b *Inbox[T]) end() {
+	b.ended = true
+	b.signal <- struct{}{}
+}
+
+// setAlarm makes the alarm ring at until or, if it is set for an earlier moment, then. False: it is until.
+func (b *Inbox[T]) setAlarm(until time.Duration) bool {
+	if until >= b.ringing {
+		return true
+	}
+	now := b.clk.Now()
+	if until <= now {
+		return false
+	}
+	b.ringing = until
+	b.alarm.set(until - now)
+	return true
 }
 
 // Wait returns all items in the order in which they were put. It waits until

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -143,6 +144,138 @@ func TestInboxUnderFire(t *testing.T) {
 	wg.Wait()
 }
 
+// idle waits until nobody takes turns.
+func idle(b *Inbox[int]) {
+	for {
+		b.mu.Lock()
+		asleep := b.asleep
+		b.mu.Unlock()
+		if asleep {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// Who puts an item takes the lane's turn: it has been taken when Put returns, and nobody was woken.
+func TestInboxRun(t *testing.T) {
+	t.Parallel()
+	b, _ := newTestInbox(t)
+	var taken []int
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.Run(func(items []int) (time.Duration, bool) {
+			taken = append(taken, items...)
+			return store.Forever, len(taken) < 100
+		})
+	}()
+	for i := range 100 {
+		idle(b)
+		b.Put(i)
+		if len(taken) != i+1 || taken[i] != i {
+			t.Fatalf("after item %d: %v", i, taken)
+		}
+	}
+	<-ended
+	b.Put(100) // afterwards it is an inbox to wait for again
+	if got, _ := b.Wait(store.Forever); !slices.Equal(got, []int{100}) {
+		t.Fatalf("got %v", got)
+	}
+}
+
+// A turn comes at the moment that the one before has named, and after Wake, without an item.
+func TestInboxRunInTime(t *testing.T) {
+	t.Parallel()
+	b, clk := newTestInbox(t)
+	waits := []time.Duration{3 * time.Millisecond, 0, 200 * time.Microsecond, -time.Second, 5 * time.Millisecond}
+	var until time.Duration
+	b.Run(func([]int) (time.Duration, bool) {
+		if now := clk.Now(); now < until {
+			t.Errorf("a turn came %v early", until-now)
+		}
+		if len(waits) == 0 {
+			return 0, false
+		}
+		until, waits = clk.Now()+waits[0], waits[1:]
+		return until, true
+	})
+
+	turns, ended := 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.Run(func([]int) (time.Duration, bool) {
+			turns++
+			return store.Forever, turns < 3
+		})
+	}()
+	for range 2 {
+		idle(b)
+		b.Wake()
+	}
+	<-ended
+}
+
+// Turns are taken one at a time, and nothing is lost, whatever happens at once.
+func TestInboxRunUnderFire(t *testing.T) {
+	t.Parallel()
+	b, clk := newTestInbox(t)
+	const putters, each = 8, 5000
+	var wg sync.WaitGroup
+	for p := range putters {
+		wg.Go(func() {
+			for i := range each {
+				b.Put(p*each + i)
+				if i%64 == 0 {
+					b.Wake()
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	var last [putters]int
+	total := 0
+	b.Run(func(items []int) (time.Duration, bool) {
+		for _, v := range items {
+			if p := v / each; v%each != last[p] {
+				t.Errorf("putter %d: %d came when it was %d's turn", p, v%each, last[p])
+			} else {
+				last[p]++
+			}
+			total++
+		}
+		return clk.Now() + 50*time.Microsecond, total < putters*each
+	})
+	wg.Wait()
+}
+
+// A panic in a turn that another goroutine takes is Run's, with the stack of where it happened.
+func TestInboxRunPanics(t *testing.T) {
+	t.Parallel()
+	b, _ := newTestInbox(t)
+	caught := make(chan any)
+	go func() {
+		defer func() { caught <- recover() }()
+		b.Run(func(items []int) (time.Duration, bool) {
+			return store.Forever, burst(items)
+		})
+	}()
+	idle(b)
+	b.Put(1)
+	p, ok := (<-caught).(store.Panic)
+	if !ok || p.Error() != "burst" || !strings.Contains(string(p.Stack), "kit.burst") {
+		t.Errorf("caught %v\n%s", p, p.Stack)
+	}
+	b.Put(2) // nobody takes it
+}
+
+func burst(items []int) bool {
+	if len(items) > 0 {
+		panic("burst")
+	}
+	return true
+}
+
 func TestInboxAllocatesNothing(t *testing.T) {
 	b, clk := newTestInbox(t)
 	turn := func() {
@@ -173,6 +306,21 @@ func BenchmarkInboxBusy(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkInboxRun is the cost per item when who puts it takes the turn.
+func BenchmarkInboxRun(b *testing.B) {
+	in, _ := newTestInbox(b)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		in.Run(func(items []int) (time.Duration, bool) { return store.Forever, len(items) == 0 || items[0] >= 0 })
+	}()
+	for i := 0; b.Loop(); i++ {
+		in.Put(i)
+	}
+	in.Put(-1)
+	<-ended
 }
 
 // BenchmarkInboxHandOff is the round trip to a goroutine that answers each item

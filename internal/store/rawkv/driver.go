@@ -4,8 +4,8 @@
 // in Go gets from TiKV, with the library's own batching, routing and retries.
 //
 // The library blocks its caller, so each virtual thread has a goroutine, which
-// is started at the thread's first call and kept. The lane hands it calls and
-// finds the completions in its inbox.
+// is started at the thread's first call and kept. When its call has come back, it takes the
+// lane's turn and goes on with the next call that the lane gives it there.
 package rawkv
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
-// session implements [store.Session].
+// session implements [store.Runner].
 type session struct {
 	client  func(i int) *tikv.Client // the instance for virtual thread i of this lane
 	clk     clock.Clock
@@ -59,15 +59,34 @@ func (s *session) Wait(until time.Duration) []*store.Call {
 	s.done = s.done[:0]
 	for {
 		threads, woken := s.inbox.Wait(min(until, s.deadlines.Next()))
-		for _, t := range threads {
-			s.deadlines.Remove(t.Index)
-			s.done = append(s.done, t.Finish(s.timeout))
-			s.free = append(s.free, t)
-		}
+		s.finish(threads)
 		if !s.expire() || len(s.done) > 0 || woken {
 			return s.done
 		}
 		// What has expired was cancelled, and will be here in a moment.
+	}
+}
+
+// Run implements [store.Runner]. A thread whose call has come back takes the lane's turn, and most often
+// finds its next call there: as in an application, a goroutine goes on with the next call when one has ended.
+func (s *session) Run(turn func(completed []*store.Call) (until time.Duration, more bool)) {
+	s.inbox.Run(func(threads []*kit.Thread) (time.Duration, bool) {
+		s.done = s.done[:0]
+		s.finish(threads)
+		if len(threads) == 0 { // it may be the time of a deadline
+			s.expire()
+		}
+		until, more := turn(s.done)
+		return min(until, s.deadlines.Next()), more
+	})
+}
+
+// finish takes the calls of threads, which have come back.
+func (s *session) finish(threads []*kit.Thread) {
+	for _, t := range threads {
+		s.deadlines.Remove(t.Index)
+		s.done = append(s.done, t.Finish(s.timeout))
+		s.free = append(s.free, t)
 	}
 }
 
