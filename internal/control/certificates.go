@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/atomicfile"
+	"github.com/kvbench/kvbench/internal/plainfile"
 )
 
 // The files that [MakeCertificates] writes.
@@ -92,8 +93,8 @@ type authority struct {
 // would break what the other half has signed.
 func loadAuthority(dir string) (*authority, error) {
 	certPath, keyPath := filepath.Join(dir, CACertFile), filepath.Join(dir, CAKeyFile)
-	certPEM, certErr := os.ReadFile(certPath)
-	keyPEM, keyErr := os.ReadFile(keyPath)
+	certPEM, certErr := plainfile.Read(certPath, plainfile.MaxSmall)
+	keyPEM, keyErr := plainfile.Read(keyPath, plainfile.MaxSmall)
 	if errors.Is(certErr, fs.ErrNotExist) != errors.Is(keyErr, fs.ErrNotExist) {
 		return nil, fmt.Errorf("certificates: of %s and %s only one is there: restore the other, or remove both to start anew", certPath, keyPath)
 	}

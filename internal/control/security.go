@@ -17,6 +17,9 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/kvbench/kvbench/internal/plainfile"
+	"github.com/kvbench/kvbench/internal/tlsfile"
 )
 
 // Security is how one side shows who it is and knows the other: by a token, by
@@ -75,20 +78,16 @@ func (s Security) tlsConfig(worker bool) (*tls.Config, error) {
 		}
 	}
 	if s.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+		pair, err := tlsfile.KeyPair(s.CertFile, s.KeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("control: certificate %s with key %s: %w", s.CertFile, s.KeyFile, err)
+			return nil, fmt.Errorf("control: certificate or key file: %w", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
 	if s.CAFile != "" {
-		pem, err := os.ReadFile(s.CAFile)
+		pool, err := tlsfile.Authorities(s.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("control: CA file: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("control: CA file %s holds no PEM certificate", s.CAFile)
 		}
 		if worker {
 			c.ClientCAs, c.ClientAuth = pool, tls.RequireAndVerifyClientCert
@@ -121,7 +120,7 @@ func (s Security) tokenFile(log *slog.Logger) (*reloaded[string], error) {
 }
 
 func readToken(path string) (string, error) {
-	b, err := os.ReadFile(path)
+	b, err := plainfile.Read(path, plainfile.MaxSmall)
 	if err != nil {
 		return "", fmt.Errorf("control: token file: %w", err)
 	}

@@ -189,6 +189,9 @@ func connect(opts *Options) (*api, error) {
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = opts.Kubeconfig
+	if err := plain(rules); err != nil {
+		return nil, exitcode.With(exitcode.Usage, err)
+	}
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: opts.Context}
 	overrides.Context.Namespace = opts.Namespace
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)

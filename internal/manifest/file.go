@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/kvbench/kvbench/internal/atomicfile"
+	"github.com/kvbench/kvbench/internal/plainfile"
 )
 
 // FileName is where the manifest of a table lies in a results directory when it
@@ -22,7 +23,7 @@ func FileName(cluster uint64, table string) string {
 
 // ReadFile reads a manifest, nil if there is none.
 func ReadFile(path string) (*Manifest, error) {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path, plainfile.MaxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

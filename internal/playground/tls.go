@@ -7,7 +7,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/kvbench/kvbench/internal/tlsfile"
 )
 
 // TLS names PEM files. With none, connections are not encrypted. As in TiKV and PD, both sides prove who they are: with a CA,
@@ -23,17 +24,13 @@ func (t TLS) load() (tls.Certificate, *x509.CertPool, error) {
 	if t.CA == "" || t.Cert == "" || t.Key == "" {
 		return tls.Certificate{}, nil, errors.New("TLS needs three files: the CA, the certificate and its key")
 	}
-	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	cert, err := tlsfile.KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("read certificate %q and key %q: %w", t.Cert, t.Key, err)
+		return tls.Certificate{}, nil, fmt.Errorf("TLS: %w", err)
 	}
-	pem, err := os.ReadFile(t.CA)
+	pool, err := tlsfile.Authorities(t.CA)
 	if err != nil {
-		return tls.Certificate{}, nil, fmt.Errorf("read the CA: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return tls.Certificate{}, nil, fmt.Errorf("%q holds no certificate in PEM form", t.CA)
+		return tls.Certificate{}, nil, fmt.Errorf("TLS: the CA: %w", err)
 	}
 	return cert, pool, nil
 }

@@ -5,6 +5,7 @@ package spec
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -185,5 +186,11 @@ func (c *checker) cluster() {
 	c.require(t.Keyspace == "" || t.APIVersion == V2, "tikv.keyspace", "needs tikv.apiversion=V2")
 	c.require((t.Cert == "") == (t.Key == ""), "tikv.cert", "tikv.cert and tikv.key belong together")
 	c.require(t.Cert == "" || t.CA != "", "tikv.ca", "is needed with tikv.cert")
+	c.require(t.CA == "" || t.Cert != "", "tikv.cert", "is needed with tikv.ca, and tikv.key too: TiKV asks every client for a certificate")
+	pd := c.written["tikv.pd"].Value // as written: addresses are kept without their schemes
+	c.require(t.CA != "" || !strings.Contains(pd, "https://"), "tikv.pd",
+		"https asks for TLS: set tikv.ca, tikv.cert and tikv.key, or write http if the cluster does without")
+	c.require(t.CA == "" || !strings.Contains(pd, "http://"), "tikv.pd",
+		"http is without TLS, and tikv.ca is set: write https, or leave out tikv.ca, tikv.cert and tikv.key")
 	c.require(t.Timeout >= time.Millisecond, "tikv.timeout", "must be at least 1ms")
 }

@@ -5,10 +5,10 @@ package spec
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
+
+	"github.com/kvbench/kvbench/internal/plainfile"
 )
 
 // LengthHistogram is a distribution of field lengths: bucket i stands for the
@@ -28,10 +28,7 @@ func (h LengthHistogram) Max() int64 {
 	return 0
 }
 
-const (
-	maxHistogramFile = 1 << 20
-	maxBuckets       = 1 << 16
-)
+const maxBuckets = 1 << 16
 
 // lengthHistogram reads a histogram file where the properties are read, and
 // carries its content as BLOCKSIZE:COUNT,COUNT,… from there on, so that workers need no file.
@@ -84,17 +81,9 @@ func parseHistogram(text string) (LengthHistogram, error) {
 // readHistogram reads YCSB's format: "BlockSize<TAB>N", then "bucket<TAB>count" per line.
 func readHistogram(path string) (LengthHistogram, error) {
 	var h LengthHistogram
-	f, err := os.Open(path)
+	data, err := plainfile.Read(path, plainfile.MaxSmall)
 	if err != nil {
 		return h, fmt.Errorf("cannot read the histogram: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxHistogramFile+1))
-	if err != nil {
-		return h, fmt.Errorf("cannot read the histogram: %w", err)
-	}
-	if len(data) > maxHistogramFile {
-		return h, fmt.Errorf("the histogram is larger than %d bytes", maxHistogramFile)
 	}
 	return parseHistogramFile(string(data))
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,10 +14,9 @@ import (
 
 	"github.com/magiconair/properties"
 
+	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/workloads"
 )
-
-const maxFile = 1 << 20
 
 // FileSource reads a workload: the embedded one of that name (see package
 // workloads), or else the properties file at that path. A path with a separator
@@ -34,20 +32,12 @@ func FileSource(path string) (Source, error) {
 				path, strings.Join(workloads.List(), ", "))
 		}
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return Source{}, fmt.Errorf("workload file %s does not exist", path)
-		}
-		return Source{}, fmt.Errorf("workload file: %w", err)
+	data, err := plainfile.Read(path, plainfile.MaxSmall)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Source{}, fmt.Errorf("workload file %s does not exist", path)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return Source{}, fmt.Errorf("workload file: %w", err)
-	}
-	if len(data) > maxFile {
-		return Source{}, fmt.Errorf("workload file %s is larger than %d bytes: is it a properties file?", path, maxFile)
 	}
 	return ReadSource("workload file "+path, filepath.Base(path), data)
 }

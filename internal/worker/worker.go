@@ -28,6 +28,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/metrics"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -165,7 +166,7 @@ func (w *Worker) Prepare(ctx context.Context, req *workerpb.PrepareRequest) (*wo
 	resp, err := r.prepare(ctx)
 	if err != nil {
 		code := codes.Unavailable
-		if errors.As(err, new(refusal)) {
+		if errors.As(err, new(refusal)) || exitcode.Of(err) == exitcode.Usage {
 			code = codes.InvalidArgument
 		}
 		return nil, status.Error(code, err.Error())

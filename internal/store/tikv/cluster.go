@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/store"
 )
 
@@ -45,13 +46,14 @@ type Client struct {
 }
 
 // Connect opens a connection to the cluster. It takes at most 10 s, and leaves nothing running when it fails.
+// An error of the configuration has the code [exitcode.Usage].
 func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	if err := c.check(); err != nil {
-		return nil, err
+		return nil, exitcode.With(exitcode.Usage, err)
 	}
 	creds, err := c.credentials()
 	if err != nil {
-		return nil, err
+		return nil, exitcode.With(exitcode.Usage, err)
 	}
 	info, err := preflight(ctx, &c, creds)
 	if err != nil {

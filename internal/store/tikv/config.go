@@ -4,6 +4,7 @@ package tikv
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"github.com/tikv/client-go/v2/config"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/kvbench/kvbench/internal/tlsfile"
 )
 
 // Config says which cluster to connect to, and how client-go is set up for it.
@@ -63,17 +66,21 @@ func (c *Config) security() config.Security {
 	return config.NewSecurity(c.CA, c.Cert, c.Key, nil)
 }
 
-// credentials reads the TLS files.
+// credentials reads the TLS files. client-go will read them again, for connections of its own: what is no
+// file, or far too large for one, must be found before.
 func (c *Config) credentials() (credentials.TransportCredentials, error) {
 	if c.CA == "" {
 		return insecure.NewCredentials(), nil
 	}
-	sec := c.security()
-	tls, err := sec.ToTLSConfig()
+	pool, err := tlsfile.Authorities(c.CA)
 	if err != nil {
-		return nil, fmt.Errorf("TLS files %s, %s, %s: %w", c.CA, c.Cert, c.Key, err)
+		return nil, fmt.Errorf("tikv.ca: %w", err)
 	}
-	return credentials.NewTLS(tls), nil
+	pair, err := tlsfile.KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tikv.cert and tikv.key: %w", err)
+	}
+	return credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}), nil
 }
 
 // check finds what cannot work before anything is started.
