@@ -113,12 +113,12 @@ func (a *app) stopCommand() *cobra.Command {
 func (a *app) targetCommand() *cobra.Command {
 	var run string
 	cmd := a.fleetVerb(&cobra.Command{
-		Use: "target OPS", GroupID: "run", Short: "Change the target of a run that goes on, in operations a second", Args: cobra.ExactArgs(1),
+		Use: "target OPS", GroupID: "run", Short: "Change the target of a run that goes on, in operations a second", Args: cobra.MatchAll(cobra.ExactArgs(1), isRate),
 		Example: "  kvbench target 50000 --workers 127.0.0.1:7070,127.0.0.1:7071",
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
 		target, err := spec.ParseRate(args[0])
 		if err != nil {
-			return usage(fmt.Errorf("target %q %w, in operations a second over the fleet", args[0], err))
+			return usage(err)
 		}
 		at, err := f.SetTarget(ctx, run, target)
 		if err == nil || exitcode.Of(err) == exitcode.Degraded {
@@ -128,6 +128,14 @@ func (a *app) targetCommand() *cobra.Command {
 	})
 	cmd.Flags().StringVar(&run, "run", "", "`id` of the run (default: the one that the workers have)")
 	return cmd
+}
+
+// isRate looks at a target before any worker is asked.
+func isRate(_ *cobra.Command, args []string) error {
+	if _, err := spec.ParseRate(args[0]); err != nil {
+		return fmt.Errorf("target %s %w, in operations a second over the fleet", args[0], err)
+	}
+	return nil
 }
 
 func (a *app) collectCommand() *cobra.Command {

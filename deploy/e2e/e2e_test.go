@@ -46,12 +46,16 @@ func TestKubernetes(t *testing.T) {
 		{"the wrong token is refused", testWrongToken},
 		{"the Role is enough", testRole},
 		{"a dropped forward is survived", testDroppedForward},
+		{"a pod deleted before the start", testDeletedBeforeStart},
+		{"a pod deleted while preparing", testDeletedWhilePreparing},
 		{"a pod deleted mid-run", testPodDeleted},
+		{"a cordoned node", testCordoned},
+		{"scaled up and down", testScaled},
 		{"the Job's result is the same", testJob},
 		{"fifteen pods start together", testFifteen},
 		{"journals on volumes", testVolumes},
+		{"a pod deleted while collecting", testDeletedWhileCollecting},
 		{"a rolling update", testRollingUpdate},
-		{"mutual TLS", testMutualTLS},
 		{"every manifest is valid", testManifests},
 		{"the TiKV scripts", testScripts},
 	}
@@ -94,26 +98,20 @@ func setUp(t *testing.T) *cluster {
 			c.replace(k+"/kustomization.yaml", "newName: kvbench, newTag: dev", "newName: "+name+", newTag: "+tag)
 		}
 	}
-	// Whole fleets without a TiKV cluster: the playground beside each.
-	for overlay, base := range map[string]string{"volumes": "../kvbench", "mtls": "../kvbench/overlays/mtls"} {
-		c.write("k8s/"+overlay+"/kustomization.yaml", fmt.Sprintf(`
+	// A whole fleet without a TiKV cluster: the playground beside it.
+	c.write("k8s/volumes/kustomization.yaml", fmt.Sprintf(`
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: kvbench
-resources: [%s]
+resources: [../kvbench]
 components: [../kvbench/components/playground]
 images: [{name: kvbench, newName: %s, newTag: %s}]
-`, base, name, tag))
-	}
+`, name, tag))
 	return c
 }
 
 func testApply(t *testing.T, c *cluster) {
-	if load := os.Getenv("LOAD_IMAGE"); load != "" {
-		if out, err := exec.Command("sh", "-c", load+` "$1"`, "sh", filepath.Join(c.root, "bin", "kvbench-image.tar")).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", load, err, out)
-		}
-	}
+	c.loadImage(c.root)
 	c.apply("k8s/kvbench/overlays/local")
 	if got := c.kubectl("get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); got != "restricted" {
 		t.Errorf("the namespace enforces %q", got)
@@ -152,7 +150,7 @@ func testRun(t *testing.T, c *cluster) {
 	if r := parse(t, loaded); loaded.code != 0 || r.operations("INSERT", "ok") != records {
 		t.Fatalf("load: exit code %d, %d of %d records\n%s", loaded.code, r.operations("INSERT", "ok"), records, loaded.stderr)
 	}
-	r, ran := c.run(paced("30s")...)
+	r, ran := c.run(paced("10s")...)
 	if ran.code != 0 || r.WorkersExpected != 3 || r.WorkersFinished != 3 || len(r.WorkersLost) != 0 {
 		t.Errorf("exit code %d, %+v\n%s", ran.code, r, ran.stderr)
 	}
@@ -196,10 +194,10 @@ func testRole(t *testing.T, c *cluster) {
 
 func testDroppedForward(t *testing.T, c *cluster) {
 	p := newProxy(t, c)
-	wait := c.begin(nil, append(c.flags("run", paced("20s")...), "--kubeconfig", p.kubeconfig)...)
+	wait := c.begin(nil, append(c.flags("run", paced("14s")...), "--kubeconfig", p.kubeconfig)...)
 	dropped := 0
-	for range 3 {
-		time.Sleep(5 * time.Second)
+	for i := range 3 {
+		c.measured(2 + 3*i)
 		dropped += p.cut()
 	}
 	r := wait()
@@ -215,9 +213,9 @@ func testDroppedForward(t *testing.T, c *cluster) {
 // must say so.
 func (c *cluster) killed(how ...string) report {
 	c.t.Helper()
-	wait := c.begin(nil, c.flags("run", paced("30s")...)...)
-	time.Sleep(12 * time.Second)
-	c.kubectl(append([]string{"-n", namespace, "delete", "pod", "kvbench-1"}, how...)...)
+	wait := c.begin(nil, c.flags("run", paced("15s")...)...)
+	c.measured(4)
+	c.delete("kvbench-1", how...)
 	ran := wait()
 	r := parse(c.t, ran)
 	if ran.code != 4 || len(r.WorkersLost) != 1 || r.WorkersLost[0].Name != "kvbench-1" || r.WorkersFinished != 2 {
@@ -244,7 +242,7 @@ func (c *cluster) journalled(run, worker string) float64 {
 }
 
 func testPodDeleted(t *testing.T, c *cluster) {
-	r := c.killed("--force", "--grace-period=0")
+	r := c.killed(atOnce...)
 	// Its disk went with it: what is there has been copied while it ran.
 	if end := c.journalled(r.RunID, "kvbench-1"); end < 3 {
 		t.Errorf("the journal of the lost worker ends %v s after the start", end)
@@ -252,7 +250,7 @@ func testPodDeleted(t *testing.T, c *cluster) {
 }
 
 func testJob(t *testing.T, c *cluster) {
-	c.write("k8s/run-job/base/run.env", fmt.Sprintf("VERB=run\nPD=%s\nBENCH_TYPE=mixed\nTOTAL_KEYS=%d\nTARGET_IOPS=%d\nNUM_THREADS=16\nNUM_CLIENTS=3\nRUNTIME=20s\nFORMAT=json\n", pd, records, target))
+	c.write("k8s/run-job/base/run.env", fmt.Sprintf("VERB=run\nPD=%s\nBENCH_TYPE=mixed\nTOTAL_KEYS=%d\nTARGET_IOPS=%d\nNUM_THREADS=16\nNUM_CLIENTS=3\nRUNTIME=10s\nFORMAT=json\n", pd, records, target))
 	c.replace("k8s/run-job/base/job.yaml", "- --out=/results", "- --out=/results\n        - --quiet")
 	c.kubectl("apply", "-k", c.path("k8s/run-job"))
 	c.kubectl("-n", namespace, "wait", "job/kvbench-run", "--for=condition=complete", "--timeout=120s")
@@ -262,7 +260,7 @@ func testJob(t *testing.T, c *cluster) {
 	}
 	inside := parse(t, result{stdout: log})
 	c.checkTarget(inside)
-	outside, ran := c.run(paced("20s")...)
+	outside, ran := c.run(paced("10s")...)
 	if math.Abs(inside.OpsPerS-outside.OpsPerS) > target*0.02 {
 		t.Errorf("from inside %.0f operations a second, from outside %.0f\n%s\n%s", inside.OpsPerS, outside.OpsPerS, ran.stdout, ran.stderr)
 	}
@@ -315,7 +313,7 @@ func testVolumes(t *testing.T, c *cluster) {
 		t.Skip("SKIPPED: the cluster has no default storage class")
 	}
 	c.remake("k8s/volumes")
-	r := c.killed("--force", "--grace-period=0")
+	r := c.killed(atOnce...)
 	if end, lost := c.journalled(r.RunID, "kvbench-1"), r.WorkersLost[0].AtS; end < lost-6 {
 		t.Errorf("the journal ends at %v s, the worker was lost at %v s", end, lost)
 	}
@@ -326,7 +324,7 @@ func testVolumes(t *testing.T, c *cluster) {
 func testRollingUpdate(t *testing.T, c *cluster) {
 	before, _ := c.run(paced("5s")...)
 	wait := c.begin(nil, c.flags("run", paced("60s")...)...)
-	time.Sleep(10 * time.Second)
+	c.measured(4)
 	began := time.Now()
 	c.kubectl("-n", namespace, "rollout", "restart", "statefulset/kvbench")
 	ran := wait()
@@ -361,21 +359,6 @@ func testRollingUpdate(t *testing.T, c *cluster) {
 	r := c.kvbench(append([]string{"collect", before.RunID, "--json", "--out", c.path("results")}, fleet...)...)
 	if after := parse(t, r); r.code != 0 || after.WorkersFinished != 3 || after.OpsPerS != before.OpsPerS {
 		t.Errorf("the run before it, collected afterwards: exit code %d, %+v, want %+v\n%s", r.code, after, before, r.stderr)
-	}
-}
-
-func testMutualTLS(t *testing.T, c *cluster) {
-	certs := "k8s/kvbench/components/mtls"
-	if r := c.kvbench("certs", "--out", c.path(certs), "--host", "kvbench,*.kvbench.kvbench.svc"); r.code != 0 {
-		t.Fatalf("certs: exit code %d\n%s", r.code, r.stderr)
-	}
-	c.remake("k8s/mtls") // the coordinator reads its certificate from the Secret
-	if r, ran := c.run(paced("5s")...); ran.code != 0 || r.WorkersFinished != 3 {
-		t.Errorf("exit code %d, %+v\n%s", ran.code, r, ran.stderr)
-	}
-	c.write("token", rand.Text())
-	if r := c.kvbench(append([]string{"status", "--token-file", c.path("token")}, fleet...)...); r.code != 3 {
-		t.Errorf("without a certificate: exit code %d\n%s", r.code, r.stderr)
 	}
 }
 

@@ -23,6 +23,8 @@ type cluster struct {
 	t    *testing.T
 	dir  string // copy of k8s and deploy/monitoring, with the image and a token of its own
 	root string // of the repository
+
+	before string // newest results when the command line was last called
 }
 
 // kubectl runs kubectl and returns what it writes; a failure ends the test.
@@ -72,6 +74,18 @@ func (c *cluster) write(file, text string) {
 	}
 	if err := os.WriteFile(c.path(file), []byte(text), 0o600); err != nil {
 		c.t.Fatal(err)
+	}
+}
+
+// loadImage gives the nodes the image of an archive that was built in dir, if it is said how.
+func (c *cluster) loadImage(dir string) {
+	c.t.Helper()
+	load := os.Getenv("LOAD_IMAGE")
+	if load == "" {
+		return
+	}
+	if out, err := exec.Command("sh", "-c", load+` "$1"`, "sh", filepath.Join(dir, "bin", "kvbench-image.tar")).CombinedOutput(); err != nil {
+		c.t.Fatalf("%s: %v\n%s", load, err, out)
 	}
 }
 
@@ -127,6 +141,7 @@ func (c *cluster) kvbench(args ...string) result { return c.begin(nil, args...)(
 // begin starts the command line with further environment, and returns what waits for it.
 func (c *cluster) begin(env []string, args ...string) (wait func() result) {
 	c.t.Helper()
+	c.before = c.newest()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	cmd := exec.CommandContext(ctx, filepath.Join(c.root, "bin", "kvbench"), args...)
 	cmd.Env = append(os.Environ(), env...)

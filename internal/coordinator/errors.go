@@ -29,6 +29,10 @@ func failure(err error) error {
 		text = "this is no kvbench worker, or one of another version: " + text
 	case codes.Unavailable:
 		// What gRPC here says of the connection to the worker. What a worker says, of a cluster that it cannot reach, stays as it is.
+		if broke, ok := strings.CutPrefix(text, "error reading from server: "); ok {
+			text = "the connection to it broke (" + broke + "): it ended, or was restarted"
+			break
+		}
 		if !strings.HasPrefix(text, "connection error: ") {
 			break
 		}

@@ -18,6 +18,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -184,8 +185,8 @@ func connect(opts *Options) (*api, error) {
 	if _, err := labels.Parse(opts.Selector); err != nil {
 		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("label selector %s: %w", opts.Selector, err))
 	}
-	if wrong := validation.IsDNS1123Label(opts.Namespace); opts.Namespace != "" && len(wrong) > 0 {
-		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("namespace %s: %s", opts.Namespace, wrong[0]))
+	if opts.Namespace != "" && len(validation.IsDNS1123Label(opts.Namespace)) > 0 {
+		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("namespace %s: a name has at most 63 lowercase letters, digits and '-', and begins and ends with none of the latter", opts.Namespace))
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = opts.Kubeconfig
@@ -288,6 +289,9 @@ func (a *api) list(ctx context.Context, namespace, selector string) ([]corev1.Po
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%w (needed: get and list pods, create pods/portforward, get secrets; see the Role in k8s/kvbench)", err)
 	default:
+		if call := new(url.Error); errors.As(err, &call) {
+			err = call.Err // without the address once more
+		}
 		return nil, fmt.Errorf("listing pods in namespace %s of %s: %w", namespace, a.config.Host, err)
 	}
 }

@@ -433,6 +433,19 @@ func TestFindErrors(t *testing.T) {
 	}
 }
 
+// An API server that is not there is named once.
+func TestFindUnreachable(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Find(t.Context(), Options{Kubeconfig: config})
+	if err == nil || !strings.HasPrefix(err.Error(), "listing pods in namespace default of https://127.0.0.1:1: dial tcp ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestCertificate(t *testing.T) {
 	c := newCluster(t, false, pod("kvbench-0", func(p *corev1.Pod) { p.Annotations = map[string]string{ClientTLS: "client"} }))
 	fleet, err := Find(t.Context(), Options{Kubeconfig: c.kubeconfig})
