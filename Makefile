@@ -34,6 +34,10 @@ test: ## all tests that need nothing but Go
 test-faults: ## each fault of docs/failure-model.md, with real processes (some minutes)
 	KVBENCH_FAULTS=1 $(GO) test -count 1 -timeout 20m -parallel 2 -run '^TestFault' ./cmd/kvbench
 
+.PHONY: truth
+truth: ## situations of a run, each with its one right verdict, over both drivers (ten minutes; TRUTH=short: one driver each)
+	KVBENCH_TRUTH=$(or $(TRUTH),all) $(GO) test -count 1 -timeout 30m -run '^TestTruth$$' ./cmd/kvbench
+
 .PHONY: soak
 soak: ## both drivers through each disturbance of a cluster, a minute each, with every value and write verified
 	KVBENCH_SOAK=1 $(GO) test -count 1 -timeout 60m -parallel 2 -v -run '^TestSoak$$' ./cmd/kvbench
@@ -66,7 +70,7 @@ bench: ## Go benchmarks of generator, pacer, recorder, interval log, merge and l
 
 .PHONY: compare-simulation
 compare-simulation: ## the tables of docs/compare.md: what kvbench compare claims of equal runs, and of those that differ (some minutes)
-	KVBENCH_SIMULATE=1 $(GO) test -count 1 -timeout 120m -v -run '^TestSimulatedTables$$' ./analysis
+	KVBENCH_SIMULATE=1 $(GO) test -count 1 -timeout 60m -v -run '^TestSimulatedTables$$' ./analysis
 
 .PHONY: compare-equals
 compare-equals: ## what kvbench compare claims of real runs of the same thing, both drivers (some ten minutes)

@@ -104,11 +104,24 @@ func skewed(p *Report) string {
 	return fmt.Sprintf("%s of the commands went to one of %d stores, %s", units.Percent(most.CommandsPS/sum), stores, most.Store)
 }
 
-// fewConnections says that the fleet has fewer connections to a store than that has threads to serve them; "" if not, or
-// if that is not known.
+// idleConnection is up to how many messages a second on its connections to a store leave a store's gRPC thread idle for
+// most of the time, even if each takes a fraction of a millisecond of it.
+const idleConnection = 1000
+
+// fewConnections says that the fleet has fewer connections to a store than that has threads to serve them; "" if not, if
+// that is not known, or if so little goes over them that they cannot be what is slow.
 func fewConnections(p *Report) string {
 	if p.Connections == 0 || p.Connections >= grpcThreads {
 		return ""
+	}
+	if t := p.Traffic; t != nil {
+		busiest := 0.0
+		for i := range t.Stores {
+			busiest = max(busiest, t.Stores[i].MessagesPS)
+		}
+		if busiest < idleConnection*float64(p.Connections) {
+			return ""
+		}
 	}
 	return fmt.Sprintf("%d %s to each store", p.Connections, units.Plural(int64(p.Connections), "connection", "connections"))
 }

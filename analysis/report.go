@@ -93,7 +93,7 @@ func (r *Run) Report() *Report {
 		for o := range workload.Outcome(workload.Outcomes) {
 			sum := r.fleet.sum(func(row measure.Row) bool { return row.Kind() == k && row.Outcome() == o })
 			row := kindRow(k.String(), o.String(), &sum, rate)
-			if o == workload.OK {
+			if o == workload.OK && r.fleet.started[k] > 0 { // of slots that were skipped it is not known which kind they would have been
 				row.NeverAnswered = r.fleet.neverAnswered(&sum, func(of workload.Kind) bool { return of == k }, rec.Plan.Batch)
 			}
 			if sum.Operations > 0 || row.NeverAnswered != nil {

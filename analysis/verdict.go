@@ -236,12 +236,7 @@ func foundLimit(p *Report, r *Run) Limit {
 			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
 		if share := p.queued(); share >= queuedShare {
-			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer", units.Percent(share))
-			if n := p.NoAnswer; n != nil {
-				why += fmt.Sprintf(", which it did not for %s from %s on", units.Seconds(n.S), units.Seconds(n.AtS))
-			} else {
-				why += ": with more threads they would start in time"
-			}
+			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer: with more threads they would start in time", units.Percent(share))
 		}
 		return Limit{ByTarget, why}
 	}
@@ -249,6 +244,9 @@ func foundLimit(p *Report, r *Run) Limit {
 		return Limit{ByServer, text}
 	}
 	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {
+		if p.InFlight >= fullShare*float64(p.Threads) {
+			return Limit{ByServer, fmt.Sprintf("%s of %d threads were waiting for the database on average, and none was answered in the window", units.Number(p.InFlight), p.Threads)}
+		}
 		return Limit{ByUnknown, "nothing was measured"}
 	}
 	if text, others := strained(p); others {

@@ -142,9 +142,14 @@ type fleet struct {
 
 func newFleet(t *testing.T, workers int) *fleet {
 	t.Helper()
+	return newFleetOn(t, playground.Options{}, workers)
+}
+
+func newFleetOn(t *testing.T, options playground.Options, workers int) *fleet {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := playground.Start(ctx, playground.Options{})
+	c, err := playground.Start(ctx, options)
 	if err != nil {
 		t.Fatal(err)
 	}

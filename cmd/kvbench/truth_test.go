@@ -1,161 +1,424 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/exitcode"
-	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/playground"
+	"github.com/kvbench/kvbench/internal/results"
 )
 
-// reportOf waits for the end of a run that prints JSON.
-func reportOf(t *testing.T, run *process) *analysis.Report {
-	t.Helper()
-	if code := run.code(2 * time.Minute); code != exitcode.Valid && code != exitcode.Target {
-		_, stderr := run.said()
-		t.Fatalf("exit code %d\n%s", code, stderr)
-	}
-	stdout, stderr := run.said()
-	var doc analysis.Document
-	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
-		t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
-	}
-	return doc.Runs[0]
+// truth in the environment runs TestTruth: all of it with each driver, or, if it is "short", each
+// situation with one of them.
+const truth = "KVBENCH_TRUTH"
+
+// situation is something that happens to a run, and what has to be said of it.
+type situation struct {
+	name    string
+	workers int      // processes; default 1; none has one within the coordinator's
+	regions int      // of the playground; default its own
+	args    []string // of kvbench run
+	phase   string   // the verb; default run
+	before  func(*scene)
+	during  func(*scene) // once the first second with operations is shown
+	driver  string       // the only one; default both
+	after   func(*scene) // when the run has ended; the results are analysed anew
+	long    bool         // too long for the short form
+
+	code    int      // the one right exit code
+	by      []string // what may be called the limit; empty if that is not the point
+	says    []string // each is in the verdict or its reason
+	never   []string // none is
+	expects []bounds
 }
 
-// TestFrozenServer: a cluster that freezes for a second at 1,000 operations a second shows in the
-// response time, and not in the service time, since only as many calls as there are threads saw it.
-func TestFrozenServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a quarter of a minute")
-	}
-	t.Parallel()
-	f := newFleet(t, 1)
-	run := start(t, f.verb("run", "-w", "read", "--target", "1000", "--duration", "12s", "--json")...)
-	run.until("measuring ")
-	run.until("p50") // the first second with operations
-	const freeze = time.Second
-	for id := uint64(1); id <= 3; id++ {
-		if err := f.cluster.StallStore(id, freeze); err != nil {
-			t.Fatal(err)
+const none = -1
+
+// bounds are between which a number of the report must be.
+type bounds struct {
+	what        string
+	of          func(*analysis.Report) float64
+	least, most float64
+}
+
+// scene is a situation that takes place.
+type scene struct {
+	*fleet
+	t   *testing.T
+	run *process
+	dir string // of the results, once the run has ended
+}
+
+// each does something to every store.
+func (s *scene) each(do func(id uint64) error) {
+	s.t.Helper()
+	for _, store := range s.cluster.State().Stores {
+		if err := do(store.ID); err != nil {
+			s.t.Fatal(err)
 		}
 	}
-	p := reportOf(t, run)
-	all := p.Kinds[len(p.Kinds)-1]
-	response, service := time.Duration(all.ResponseUS.P999)*time.Microsecond, time.Duration(all.ServiceUS.P999)*time.Microsecond
-	t.Logf("p99.9: response %v, service %v; %d operations", response, service, p.Operations)
-	if response < freeze*8/10 {
-		t.Errorf("response p99.9 is %v after a freeze of %v", response, freeze)
-	}
-	if service > response/2 {
-		t.Errorf("service p99.9 is %v, of response %v: want the freeze hidden from it", service, response)
-	}
-	if p.Operations+p.Skipped != 12_000 {
-		t.Errorf("%d operations and %d skipped slots, want all 12,000", p.Operations, p.Skipped)
-	}
-	if text := do(t, "analyze", f.out+"/"+p.RunID); !strings.Contains(text, "users would have felt the response time") {
-		t.Errorf("the report does not explain the gap:\n%s", text)
+}
+
+func (s *scene) slow(by time.Duration) {
+	s.each(func(id uint64) error { return s.cluster.SlowStore(id, by, 1) })
+}
+
+func (s *scene) stall(d time.Duration) {
+	s.each(func(id uint64) error { return s.cluster.StallStore(id, d) })
+}
+
+func (s *scene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 
-// readLocally runs reads in a process of their own, with a worker in it, and returns the report.
-func (f *fleet) readLocally(t *testing.T, env []string, args ...string) *analysis.Report {
-	t.Helper()
-	return reportOf(t, startIn(t, env, append([]string{"run", "-w", "read", "--pd", f.cluster.PDAddr(), "--out", f.out, "--json", "--quiet",
-		"-p", "recordcount=2000", "-p", "fieldcount=1", "-p", "fieldlength=10"}, args...)...))
-}
-
-// TestLimitIsJudged: real runs that were limited by the server, by the client, and by their target.
-func TestLimitIsJudged(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
+// pinned binds a worker to one processor, of which n loops take their part as well.
+func (s *scene) pinned(n int) {
+	var one unix.CPUSet
+	s.must(unix.SchedGetaffinity(0, &one))
+	for cpu := 0; one.Count() > 1; cpu++ {
+		one.Clear(cpu)
 	}
-	f := newFleet(t, 0)
-	run := func(env []string, args ...string) *analysis.Report {
-		t.Helper()
-		return f.readLocally(t, env, append(args, "--duration", "4s")...)
-	}
-	check := func(what string, p *analysis.Report, by string, texts ...string) {
-		t.Helper()
-		t.Logf("%s: %.0f/s, limited by %s: %s", what, p.OpsPerS, p.Limit.By, p.Limit.Why)
-		if p.Limit.By != by {
-			t.Errorf("%s: limited by %s, because %s; want %s", what, p.Limit.By, p.Limit.Why, by)
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", s.workers[0].cmd.Process.Pid))
+	s.must(err)
+	for _, task := range tasks {
+		var id int
+		if _, err := fmt.Sscan(filepath.Base(task), &id); err == nil {
+			_ = unix.SchedSetaffinity(id, &one) // of a thread that has just ended
 		}
-		for _, text := range texts {
-			if !strings.Contains(p.Limit.Why, text) {
-				t.Errorf("%s: %q does not say %q", what, p.Limit.Why, text)
+	}
+	for range n {
+		loop := exec.Command("sh", "-c", "while :; do :; done")
+		s.must(loop.Start())
+		s.t.Cleanup(func() { _ = loop.Process.Kill(); _ = loop.Wait() })
+		s.must(unix.SchedSetaffinity(loop.Process.Pid, &one))
+	}
+}
+
+// throttled puts a worker into a control group with a share of a processor.
+func (s *scene) throttled(share float64) {
+	const root, period = "/sys/fs/cgroup", 100_000 // µs
+	parent, limits := root, map[string]string{"cpu.max": fmt.Sprintf("%.0f %d", share*period, period)}
+	if _, err := os.Stat(filepath.Join(root, "cpu", "cpu.cfs_quota_us")); err == nil { // version 1
+		parent, limits = filepath.Join(root, "cpu"), map[string]string{"cpu.cfs_quota_us": fmt.Sprintf("%.0f", share*period)}
+	} else if controllers, err := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); err != nil || !strings.Contains(string(controllers), "cpu") {
+		s.t.Skip("there are no control groups here that limit processors")
+	}
+	w := s.workers[0]
+	group := filepath.Join(parent, fmt.Sprintf("kvbench-truth-%d", w.cmd.Process.Pid))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		s.t.Skipf("control groups cannot be made here: %v", err)
+	}
+	s.t.Cleanup(func() {
+		w.interrupt()
+		<-w.done
+		s.must(os.Remove(group))
+	})
+	for name, value := range limits {
+		if err := os.WriteFile(filepath.Join(group, name), []byte(value), 0); err != nil {
+			s.t.Skipf("processors cannot be limited here: %v", err)
+		}
+	}
+	s.must(os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Append(nil, w.cmd.Process.Pid), 0))
+}
+
+// file is one of a worker's results.
+func (s *scene) file(name string) string {
+	s.t.Helper()
+	found, err := filepath.Glob(filepath.Join(s.dir, "*", name))
+	if err != nil || len(found) == 0 {
+		s.t.Fatalf("no %s in %s: %v", name, s.dir, err)
+	}
+	return found[0]
+}
+
+// cut leaves a share of the lines of a file.
+func (s *scene) cut(name string, share float64) {
+	path := s.file(name)
+	data, err := os.ReadFile(path)
+	s.must(err)
+	lines := strings.SplitAfter(string(data), "\n")
+	s.must(os.WriteFile(path, []byte(strings.Join(lines[:int(share*float64(len(lines)))], "")), 0o644))
+}
+
+func operations(r *analysis.Report) float64 { return float64(r.Operations) }
+func rate(r *analysis.Report) float64       { return r.OpsPerS }
+func silence(r *analysis.Report) float64 {
+	if r.NoAnswer == nil {
+		return 0
+	}
+	return r.NoAnswer.S
+}
+
+// all is the row of all kinds that ended well.
+func all(r *analysis.Report) analysis.KindRow { return r.Kinds[len(r.Kinds)-1] }
+
+func serviceMS(p func(*analysis.Latency) float64) func(*analysis.Report) float64 {
+	return func(r *analysis.Report) float64 { return p(all(r).ServiceUS) / 1000 }
+}
+
+func responseMS(p func(*analysis.Latency) float64) func(*analysis.Report) float64 {
+	return func(r *analysis.Report) float64 { return p(all(r).ResponseUS) / 1000 }
+}
+
+func p50(l *analysis.Latency) float64  { return float64(l.P50) }
+func p999(l *analysis.Latency) float64 { return float64(l.P999) }
+
+var (
+	infinite = math.Inf(1)
+	// On a machine of few cores it may be anyone.
+	anyone = []string{analysis.ByServer, analysis.ByClient, analysis.ByOthers, analysis.ByUnknown}
+)
+
+var situations = []situation{
+	{
+		name: "target met", args: []string{"--target", "500", "--duration", "4s"},
+		code: exitcode.Valid, by: []string{analysis.ByTarget}, says: []string{"valid; target met"}, never: []string{"limited"},
+		expects: []bounds{{"operations", operations, 1999, 2001}, {"rate", rate, 499, 501}},
+	},
+	{
+		name: "target met by a slow server", args: []string{"--target", "100", "--duration", "4s"},
+		before: func(s *scene) { s.slow(30 * time.Millisecond) },
+		code:   exitcode.Valid, by: []string{analysis.ByTarget}, says: []string{"valid; target met"},
+		expects: []bounds{{"operations", operations, 399, 401}, {"service p50 ms", serviceMS(p50), 30, infinite}},
+	},
+	{
+		name: "target missed by little", args: []string{"--target", "100", "--threads", "1", "--duration", "5s"},
+		before: func(s *scene) { s.slow(10400 * time.Microsecond) },
+		code:   exitcode.Target, by: []string{analysis.ByServer}, says: []string{"of the target of 100/s was reached", "limited by the server", "1 thread"},
+		expects: []bounds{{"rate", rate, 50, 98.9}},
+	},
+	{
+		name: "slow server", args: []string{"--target", "2000", "--duration", "4s"},
+		before: func(s *scene) { s.slow(30 * time.Millisecond) },
+		code:   exitcode.Target, by: []string{analysis.ByServer}, says: []string{"limited by the server", "8 threads"}, never: []string{"connection"},
+		expects: []bounds{{"rate", rate, 100, 267}},
+	},
+	{
+		name: "one slow store", args: []string{"--target", "2000", "--duration", "4s"},
+		before: func(s *scene) { s.must(s.cluster.SlowStore(1, 50*time.Millisecond, 1)) },
+		code:   exitcode.Target, by: []string{analysis.ByServer}, says: []string{"limited by the server"},
+		expects: []bounds{{"rate", rate, 100, 700}},
+	},
+	{
+		name: "unpaced", args: []string{"--duration", "3s"},
+		code: exitcode.Valid, by: anyone, says: []string{"valid"}, never: []string{"target"},
+	},
+	{
+		name: "by count", args: []string{"--target", "500", "--operations", "1000", "--duration", "1m"},
+		code: exitcode.Valid, says: []string{"valid"},
+		expects: []bounds{{"operations", operations, 1000, 1000}},
+	},
+	{
+		name: "no cores", args: []string{"--threads", "256", "--cores", "1", "--gc-percent", "2", "--duration", "4s"}, workers: none,
+		driver: "rawkv", // the playground costs more than the other one, whatever that one does
+		code:   exitcode.Valid, by: []string{analysis.ByClient, analysis.ByOthers},
+	},
+	{
+		name: "too few threads", args: []string{"--target", "1000", "--threads", "2", "--duration", "4s"},
+		before: func(s *scene) { s.slow(5 * time.Millisecond) },
+		code:   exitcode.Target, by: []string{analysis.ByServer}, says: []string{"2 threads"},
+	},
+	{
+		name: "all stores hang, paced", args: []string{"--target", "500", "--duration", "6s", "-p", "grace=1"},
+		during: func(s *scene) { s.stall(time.Minute) },
+		code:   exitcode.Target, by: []string{analysis.ByServer}, says: []string{"no answer for"}, never: []string{"limited by the client", "the client's", "bursts"},
+		expects: []bounds{{"time without an answer", silence, 2, 6}},
+	},
+	{
+		name: "all stores hang, unpaced", args: []string{"--duration", "6s", "-p", "grace=1"},
+		during: func(s *scene) { s.stall(time.Minute) },
+		code:   exitcode.Degraded, by: []string{analysis.ByServer}, says: []string{"no answer for"}, never: []string{"limited by the client", "the client's", "bursts"},
+		expects: []bounds{{"time without an answer", silence, 2, 6}},
+	},
+	{
+		name: "one store hangs", args: []string{"--target", "500", "--duration", "6s", "-p", "grace=1"},
+		during: func(s *scene) { s.must(s.cluster.StallStore(1, time.Minute)) },
+		code:   exitcode.Target, by: []string{analysis.ByServer}, never: []string{"limited by the client", "the client's", "bursts"},
+	},
+	{
+		name: "a stall that is caught up", args: []string{"--target", "500", "--duration", "8s"},
+		during: func(s *scene) { s.stall(2 * time.Second) },
+		code:   exitcode.Valid, by: []string{analysis.ByTarget}, says: []string{"valid; target met", "no answer for"},
+		expects: []bounds{{"operations", operations, 3999, 4001}, {"time without an answer", silence, 1.9, 3}, {"response p99.9 ms", responseMS(p999), 1500, 3000}},
+	},
+	{
+		name: "stopped by its user", args: []string{"--target", "500", "--duration", "10m"},
+		during: func(s *scene) { s.run.interrupt() },
+		code:   exitcode.Interrupted, says: []string{"interrupted"},
+	},
+	{
+		name: "nothing but errors", args: []string{"--target", "500", "--warmup", "2s", "--duration", "4s"},
+		during: func(s *scene) {
+			s.each(func(id uint64) error { return s.cluster.SetRawError(id, 1, "region is unavailable") })
+		},
+		code: exitcode.Degraded, by: []string{analysis.ByErrors}, says: []string{"100 % of the operations failed"}, never: []string{"limited by the client"},
+	},
+	{
+		name: "some errors", args: []string{"--target", "500", "--duration", "4s"},
+		before: func(s *scene) {
+			s.each(func(id uint64) error { return s.cluster.SetRawError(id, 0.05, "region is unavailable") })
+		},
+		code: exitcode.Degraded, says: []string{"of the operations failed"}, never: []string{"valid"},
+	},
+	{
+		name: "busy stores", args: []string{"--target", "500", "--warmup", "2s", "--duration", "5s"},
+		during: func(s *scene) { s.each(func(id uint64) error { return s.cluster.SetBusy(id, 0.9) }) },
+		code:   exitcode.Degraded, by: []string{analysis.ByServer}, says: []string{"no operation completed in the window"}, never: []string{"limited by the client"},
+	},
+	{
+		name: "misses", args: []string{"--target", "500", "--duration", "4s", "-p", "table=never"},
+		code: exitcode.Degraded, says: []string{"found no value"}, never: []string{"valid"},
+	},
+	{
+		name: "a frozen worker", args: []string{"--target", "500", "--duration", "8s"}, workers: 2,
+		during: func(s *scene) {
+			s.workers[1].signal(syscall.SIGSTOP)
+			time.Sleep(3 * time.Second) // is what happens: a machine that is paused for so long
+			s.workers[1].signal(syscall.SIGCONT)
+		},
+		code: exitcode.Degraded, by: []string{analysis.ByClient}, says: []string{"stood still for"}, never: []string{"valid"},
+	},
+	{
+		name: "a throttled worker", args: []string{"--target", "20000", "--threads", "64", "--duration", "5s"},
+		before: func(s *scene) { s.throttled(0.1) },
+		code:   exitcode.Degraded, by: []string{analysis.ByClient}, says: []string{"throttled by its CPU limit"}, never: []string{"valid"},
+	},
+	{
+		name: "a starved worker", args: []string{"--threads", "64", "--duration", "5s"},
+		before: func(s *scene) { s.pinned(4) },
+		code:   exitcode.Valid, by: []string{analysis.ByOthers}, says: []string{"other processes"},
+	},
+	{
+		name: "a killed worker", args: []string{"--target", "500", "--duration", "8s"}, workers: 2,
+		during: func(s *scene) { s.workers[1].kill() },
+		code:   exitcode.Degraded, says: []string{"1 of 2 workers lost"}, never: []string{"valid"},
+	},
+	{
+		name: "a worker lost and found", args: []string{"--target", "200", "--duration", "40s"}, workers: 2, long: true,
+		during: func(s *scene) {
+			s.workers[1].signal(syscall.SIGSTOP)
+			s.run.until("is lost")
+			s.workers[1].signal(syscall.SIGCONT)
+			s.run.until("is back")
+		},
+		code: exitcode.Degraded, by: []string{analysis.ByClient}, says: []string{"stood still for"}, never: []string{"valid"},
+	},
+	{
+		name: "all load on one store", args: []string{"--target", "500", "--duration", "4s"}, regions: 1,
+		code: exitcode.Valid, says: []string{"valid; target met"},
+		expects: []bounds{{"warnings of skew", func(r *analysis.Report) float64 {
+			return float64(strings.Count(strings.Join(append(r.Warnings, r.Notes...), "\n"), "one of 3 stores"))
+		}, 1, infinite}},
+	},
+	{
+		name: "a load during a stall", phase: "load", args: []string{"-p", "recordcount=200000", "--target", "20000", "-p", "batch.size=20"},
+		during: func(s *scene) { s.stall(3 * time.Second) },
+		code:   exitcode.Valid, says: []string{"valid", "no answer for"},
+		expects: []bounds{{"operations", operations, 198_000, 198_000} /* 2,000 are there */, {"time without an answer", silence, 2.9, 5}},
+	},
+	{
+		name: "a journal without its end", args: []string{"--target", "500", "--duration", "4s"},
+		after: func(s *scene) { s.cut(results.SecondsFile, 0.7) },
+		code:  exitcode.Degraded, says: []string{"the results are not complete"}, never: []string{"valid"},
+	},
+	{
+		name: "histograms that are lost", args: []string{"--target", "500", "--duration", "4s"},
+		after: func(s *scene) { s.cut(results.HistogramsFile, 0.5) },
+		code:  exitcode.Degraded, says: []string{"the results are not complete"}, never: []string{"valid"},
+	},
+	{
+		name: "a worker's results that are lost", args: []string{"--target", "500", "--duration", "4s"}, workers: 2,
+		after: func(s *scene) { s.must(os.RemoveAll(filepath.Dir(s.file(results.WorkerFile)))) },
+		code:  exitcode.Degraded, says: []string{"1 of 2 workers"}, never: []string{"valid"},
+	},
+}
+
+// TestTruth: of each situation the one right thing is said, whatever the driver.
+func TestTruth(t *testing.T) {
+	form := os.Getenv(truth)
+	if form == "" {
+		t.Skip("make truth runs it")
+	}
+	for i, s := range situations {
+		for j, driver := range []string{"rawkv", "stream"} {
+			if s.driver != "" && s.driver != driver || form == "short" && (s.long || s.driver == "" && i%2 != j) {
+				continue
 			}
-		}
-	}
-	// A collector that never rests makes the client the dearer side, and one core is soon used up.
-	check("no cores", run([]string{"GOMAXPROCS=1"}, "--threads", "256", "--gc-percent", "2"), analysis.ByClient, "--driver stream")
-	check("target", run(nil, "--threads", "16", "--target", "200"), analysis.ByTarget, "the schedule was kept")
-	for id := uint64(1); id <= 3; id++ {
-		if err := f.cluster.SlowStore(id, 30*time.Millisecond, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check("slow server", run(nil, "--threads", "8"), analysis.ByServer, "8 threads")
-	missed := run(nil, "--threads", "8", "--target", "2000")
-	check("target missed", missed, analysis.ByServer)
-	if missed.Verdict.Code != exitcode.Target {
-		t.Errorf("verdict %+v, want the target to be missed", missed.Verdict)
-	}
-}
-
-// TestCoresByPace: a slow run uses one core at a time, and says so; what is asked for, or runs as fast as it goes, uses all.
-func TestCoresByPace(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a quarter of a minute")
-	}
-	f := newFleet(t, 0)
-	for _, c := range []struct {
-		args  []string
-		one   bool
-		cores int
-	}{
-		{[]string{"--target", "100"}, true, 3},
-		{[]string{"--target", "100", "--cores", "2"}, false, 2},
-		{nil, false, 3},
-	} {
-		p := f.readLocally(t, []string{"GOMAXPROCS=3"}, append(c.args, "--threads", "4", "--duration", "3s")...)
-		w := &p.Workers[0]
-		if w.Cores != c.cores || (w.OneCoreS > 0.5) != c.one {
-			t.Errorf("%s: %v s of %v with one core at a time, of %d", c.args, w.OneCoreS, p.WindowS, w.Cores)
-		}
-		if text := do(t, "analyze", f.out+"/"+p.RunID); strings.Contains(text, "one core at a time") != c.one {
-			t.Errorf("%s: the report says:\n%s", c.args, text)
+			t.Run(s.name+"/"+driver, func(t *testing.T) { s.takePlace(t, driver) })
 		}
 	}
 }
 
-// TestLagAtHalfOfCapacity states how late a worker's operations start, and which rate they reach, over
-// the real driver, at half of what it can do. What is good on a quiet machine is in docs/performance.md;
-// here the bounds are such that only a broken schedule misses them.
-func TestLagAtHalfOfCapacity(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a quarter of a minute")
+func (s *situation) takePlace(t *testing.T, driver string) {
+	f := newFleetOn(t, playground.Options{Regions: s.regions}, max(0, cmp.Or(s.workers, 1)))
+	here := &scene{fleet: f, t: t}
+	if s.before != nil {
+		s.before(here)
 	}
-	f := newFleet(t, 1)
-	most := reportOf(t, start(t, f.verb("run", "-w", "read", "--duration", "3s", "--json", "--quiet")...))
-	half := math.Round(most.OpsPerS / 2)
-	for _, arrival := range []string{spec.Uniform, spec.Poisson} {
-		p := reportOf(t, start(t, f.verb("run", "-w", "read", "--target", fmt.Sprint(half), "-p", "arrival="+arrival, "--duration", "4s", "--json", "--quiet")...))
-		t.Logf("%s: %.1f/s of %.1f/s (at most %.0f/s); lag p50 %d µs, p99 %d µs; limited by %s: %s",
-			arrival, p.OpsPerS, p.TargetOps, most.OpsPerS, p.LagUS.P50, p.LagUS.P99, p.Limit.By, p.Limit.Why)
-		due := half * p.WindowS
-		if got := float64(p.Operations + p.Skipped); math.Abs(got-due) > 2+5*math.Sqrt(due) {
-			t.Errorf("%s: %.0f slots, want %.0f", arrival, got, due)
+	phase := []string{"run", "-w", "read"}
+	if s.phase != "" {
+		phase = []string{s.phase}
+	}
+	here.run = start(t, append(f.verb(append(phase, "--driver", driver, "--json")...), s.args...)...)
+	if s.during != nil {
+		here.run.until("p50")
+		s.during(here)
+	}
+	code := here.run.code(2 * time.Minute)
+	_, stderr := here.run.said()
+	r := here.run.report()
+	here.dir = filepath.Join(f.out, r.RunID)
+	if s.after != nil {
+		s.after(here)
+		again := start(t, "analyze", "--json", "--verdict", here.dir)
+		code = again.code(time.Minute)
+		_, stderr = again.said()
+		r = again.report()
+	}
+	said := r.Verdict.Text + " because " + r.Limit.Why
+	t.Logf("exit %d, limited by %s: %s", code, r.Limit.By, said)
+	if code != s.code {
+		t.Errorf("exit code %d, want %d\n%s", code, s.code, stderr)
+	}
+	if len(s.by) > 0 && !slices.Contains(s.by, r.Limit.By) {
+		t.Errorf("limited by %s, want %s", r.Limit.By, strings.Join(s.by, " or "))
+	}
+	for _, text := range s.says {
+		if !strings.Contains(said, text) {
+			t.Errorf("it does not say %q", text)
 		}
-		starved := strings.Contains(p.Limit.Why, "include waiting in the client")
-		if p.LagUS.P50 > 20_000 && !starved {
-			t.Errorf("%s: half of the operations started more than %d µs late", arrival, p.LagUS.P50)
+	}
+	for _, text := range s.never {
+		if strings.Contains(said, text) {
+			t.Errorf("it says %q", text)
 		}
+	}
+	for _, b := range s.expects {
+		if got := b.of(r); !(got >= b.least && got <= b.most) {
+			t.Errorf("%s: %v, want %v to %v", b.what, got, b.least, b.most)
+		}
+	}
+	for _, text := range analysis.Contradictions(r) {
+		t.Errorf("the report contradicts itself: %s", text)
 	}
 }

@@ -137,7 +137,7 @@ type Interval struct {
 }
 
 // Answers is when the first and the last answer of an interval arrived, on the run's clock, whatever
-// the operation; zero if none did. An error is no answer.
+// the operation; zero if none did. What a store itself says is an answer, an error that is the client's is none.
 type Answers struct{ First, Last time.Duration }
 
 // add takes up what another lane was answered.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -163,7 +164,7 @@ func (r *Recorder) Record(s *Sample) {
 			set.Cells[RowOf(s.Kind, worst, res.Class)].Operations += int64(n)
 		}
 	}
-	if res.Count[workload.OK]+res.Count[workload.NotFound]+res.Count[workload.Wrong] > 0 {
+	if res.Count[workload.OK]+res.Count[workload.NotFound]+res.Count[workload.Wrong] > 0 || res.Class == store.RawError {
 		r.cur.Answers.add(Answers{First: s.End, Last: s.End})
 	}
 	cell := &set.Cells[RowOf(s.Kind, worst, res.Class)]

@@ -3,12 +3,10 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -20,51 +18,44 @@ import (
 
 // How writes are read back.
 const (
-	readBackBatch = 64 // keys in a call
-	readBackCalls = 16 // calls at the same time, per lane
+	readBackBatch  = 64   // keys in a call
+	readBackCalls  = 16   // calls at the same time, per lane
+	mostDisputes   = 1000 // that are told
+	mostDisputeKey = 1024 // bytes of all keys and texts, per dispute, on average; longer ones are not told
 )
 
 // ReadBack implements [workerpb.WorkerServer].
-func (w *Worker) ReadBack(req *workerpb.ReadBackRequest, out grpc.ServerStreamingServer[workerpb.ReadBackResponse]) error {
-	part := int(req.GetPart())
-	if part < 0 || part >= ledger.Parts {
-		return status.Errorf(codes.InvalidArgument, "part %d: want 0 to %d", part, ledger.Parts-1)
-	}
+func (w *Worker) ReadBack(ctx context.Context, req *workerpb.ReadBackRequest) (*workerpb.ReadBackResponse, error) {
 	r, k, err := w.read(req.GetRunId())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer k.reading.Done()
-	if err := out.Send(&workerpb.ReadBackResponse{Level: uint32(k.ledger.Level(part))}); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(out.Context())
-	defer cancel(nil)
-	var sending sync.Mutex
+	resp := &workerpb.ReadBackResponse{Tracked: k.ledger.Fraction()}
+	var mu sync.Mutex
 	chunks := make(chan []ledger.Key)
 	var readers sync.WaitGroup
 	for _, s := range k.sessions {
 		readers.Go(func() {
 			for keys := range chunks {
-				for _, piece := range k.compare(s, keys) {
-					sending.Lock()
-					err := out.Send(piece)
-					sending.Unlock()
-					if err != nil {
-						cancel(err)
-					}
-				}
+				some := k.compare(s, keys)
+				mu.Lock()
+				merge(resp, some)
+				mu.Unlock()
 			}
 		})
 	}
-	err = k.deal(ctx, part, chunks, r.released)
+	err = k.deal(ctx, chunks, r.released)
 	close(chunks)
 	readers.Wait()
-	return cmp.Or(err, context.Cause(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
-// deal hands out the keys of a part to read back, many at a time.
-func (k *followedTask) deal(ctx context.Context, part int, to chan<- []ledger.Key, released <-chan struct{}) error {
+// deal hands out the keys to read back, many at a time.
+func (k *followedTask) deal(ctx context.Context, to chan<- []ledger.Key, released <-chan struct{}) error {
 	var keys []ledger.Key
 	hand := func() error {
 		select {
@@ -77,7 +68,7 @@ func (k *followedTask) deal(ctx context.Context, part int, to chan<- []ledger.Ke
 			return status.FromContextError(ctx.Err()).Err()
 		}
 	}
-	for key := range k.ledger.Keys(part) {
+	for key := range k.ledger.Keys {
 		keys = append(keys, key)
 		if len(keys) == readBackBatch*readBackCalls {
 			if err := hand(); err != nil {
@@ -110,9 +101,9 @@ func (r *run) beginReading() (*followedTask, error) {
 	return k, nil
 }
 
-// compare reads keys and compares what they hold with what was written. The answer is in
-// pieces, none of which is large.
-func (k *followedTask) compare(s store.Session, keys []ledger.Key) []*workerpb.ReadBackResponse {
+// compare reads keys and compares what they hold with what was written.
+func (k *followedTask) compare(s store.Session, keys []ledger.Key) *workerpb.ReadBackResponse {
+	some := &workerpb.ReadBackResponse{Keys: int64(len(keys))}
 	check := func(_, _ []byte) error { return nil }
 	if k.spec.Integrity {
 		g, err := workload.New(k.spec, workload.Place{Worker: k.worker, Workers: k.workers, Lanes: 1})
@@ -129,38 +120,30 @@ func (k *followedTask) compare(s store.Session, keys []ledger.Key) []*workerpb.R
 		calls = append(calls, c)
 	}
 	_ = store.DoAll(s, calls, &k.clock, k.spec.TiKV.Timeout) // each call tells for itself
-	piece := &workerpb.ReadBackResponse{}
-	pieces, size := []*workerpb.ReadBackResponse{piece}, 0
 	for i, c := range calls {
+		if c.Class != store.OK || len(c.Found) != len(c.Keys) {
+			some.Unread += int64(len(c.Keys))
+			continue
+		}
 		for j, key := range c.Keys {
-			read := keys[i*readBackBatch+j]
-			piece.Keys = append(piece.Keys, read.Hash)
-			if c.Class != store.OK || len(c.Found) != len(c.Keys) {
-				piece.Unread = append(piece.Unread, read.Hash)
-				continue
-			}
 			value := c.Found[j]
 			found := ledger.Hash(value)
-			if _, mine, followed := k.ledger.Wrote(key, found); mine || !followed {
+			if _, mine, followed := k.ledger.Attest(key, found); mine || !followed {
+				some.Matched++
 				continue
 			}
-			m := &workerpb.Mismatch{
-				Key: key, Hash: read.Hash, Found: found, Gone: value == nil,
-				StartNanos: read.Last.Start, EndNanos: read.Last.End,
-			}
+			last := keys[i*readBackBatch+j].Last
+			d := &workerpb.Dispute{Key: key, Found: found, Gone: value == nil, StartNanos: last.Start, EndNanos: last.End}
 			if value != nil {
 				if err := check(key, value); err != nil {
-					m.Problem = problemOf(err)
+					d.Problem = problemOf(err)
 				}
 			}
-			piece.Mismatches = append(piece.Mismatches, m)
-			if size += len(m.GetKey()) + len(m.GetProblem()); size > pieceBytes {
-				piece, size = &workerpb.ReadBackResponse{}, 0
-				pieces = append(pieces, piece)
-			}
+			some.Disputed++
+			some.Disputes = append(some.Disputes, d)
 		}
 	}
-	return pieces
+	return some
 }
 
 func problemOf(err error) string {
@@ -170,17 +153,30 @@ func problemOf(err error) string {
 	return err.Error()
 }
 
-// Wrote implements [workerpb.WorkerServer].
-func (w *Worker) Wrote(_ context.Context, req *workerpb.WroteRequest) (*workerpb.WroteResponse, error) {
+// merge adds some of what was read back to the whole.
+func merge(all, some *workerpb.ReadBackResponse) {
+	all.Keys += some.GetKeys()
+	all.Matched += some.GetMatched()
+	all.Unread += some.GetUnread()
+	all.Disputed += some.GetDisputed()
+	for _, d := range some.GetDisputes() {
+		if len(all.Disputes) < mostDisputes && len(d.GetKey())+len(d.GetProblem()) <= mostDisputeKey {
+			all.Disputes = append(all.Disputes, d)
+		}
+	}
+}
+
+// Attest implements [workerpb.WorkerServer].
+func (w *Worker) Attest(_ context.Context, req *workerpb.AttestRequest) (*workerpb.AttestResponse, error) {
 	_, k, err := w.read(req.GetRunId())
 	if err != nil {
 		return nil, err
 	}
 	defer k.reading.Done()
-	resp := &workerpb.WroteResponse{}
-	for _, m := range req.GetMismatches() {
-		end, mine, followed := k.ledger.Wrote(m.GetKey(), m.GetFound())
-		resp.Answers = append(resp.Answers, &workerpb.Wrote{Followed: followed, Mine: mine, EndNanos: end})
+	resp := &workerpb.AttestResponse{}
+	for _, d := range req.GetDisputes() {
+		end, mine, followed := k.ledger.Attest(d.GetKey(), d.GetFound())
+		resp.Answers = append(resp.Answers, &workerpb.Attestation{Followed: followed, Mine: mine, EndNanos: end})
 	}
 	return resp, nil
 }

@@ -34,8 +34,8 @@ func Open(ctx context.Context, c tikv.Config, timeout time.Duration) (*Driver, e
 	return &Driver{cluster: cl, timeout: timeout, perStore: c.ConnectionsPerStore()}, nil
 }
 
-// Info returns what the cluster said about itself.
-func (d *Driver) Info() tikv.Info { return d.cluster.Info() }
+// Cluster implements [store.Described].
+func (d *Driver) Cluster() store.Cluster { info := d.cluster.Info(); return info.Described() }
 
 // ConnectionsPerStore implements [store.Connected].
 func (d *Driver) ConnectionsPerStore() int { return d.perStore }

@@ -20,6 +20,7 @@ func Run(t *testing.T, open Opener) {
 		name string
 		run  func(*testing.T, Opener)
 	}{
+		{"Described", testDescribed},
 		{"Verbs", testVerbs},
 		{"Unary", testUnary},
 		{"V1TTL", testV1TTL},
@@ -38,6 +39,23 @@ func Run(t *testing.T, open Opener) {
 		{"Recovery", testRecovery},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open) })
+	}
+}
+
+// What results keep of the cluster is what the driver says of it.
+func testDescribed(t *testing.T, open Opener) {
+	pg, err := playground.Start(t.Context(), playground.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, pg.Close()) })
+	driver, err := open(t.Context(), tikv.Config{PD: []string{pg.PDAddr()}}, generous)
+	must(t, err)
+	t.Cleanup(func() { must(t, driver.Close()) })
+	d, ok := driver.(store.Described)
+	if !ok {
+		t.Fatal("the driver does not say which cluster it is connected to")
+	}
+	if c := d.Cluster(); c.ID != pg.ClusterID() || !slices.Equal(c.Stores, pg.StoreAddrs()) || c.Details["store.1"] == "" {
+		t.Errorf("it is connected to %+v", c)
 	}
 }
 

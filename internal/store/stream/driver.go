@@ -74,8 +74,8 @@ func Open(ctx context.Context, c tikv.Config, config Config) (*Driver, error) {
 	return &Driver{cluster: cl, config: config}, nil
 }
 
-// Info returns what the cluster said about itself.
-func (d *Driver) Info() tikv.Info { return d.cluster.Info() }
+// Cluster implements [store.Described].
+func (d *Driver) Cluster() store.Cluster { info := d.cluster.Info(); return info.Described() }
 
 // Open implements [store.Driver].
 func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {
