@@ -26,7 +26,9 @@ const (
 	// (server.grpc-concurrency): each connection is served by one of them.
 	grpcThreads = 5
 	// clockAhead is from which offset on a worker's clock is worth a word.
-	clockAhead = 100 * time.Millisecond
+	clockAhead = 50 * time.Millisecond
+	// clockFar is from which offset on the note says by how much it was corrected.
+	clockFar = time.Second
 )
 
 // failed counts what failed, and names the classes that it was most of.
@@ -135,7 +137,12 @@ func (p *Report) noteClocks() {
 			if offset < 0 {
 				where = "behind"
 			}
-			p.Notes = append(p.Notes, fmt.Sprintf("The clock of %s is %s %s the coordinator's. The run allowed for that, and other logs of that machine do not.", w.Name, units.Micros(math.Abs(offset)), where))
+			by := units.Micros(math.Abs(offset))
+			allowed := "The run allowed for that"
+			if math.Abs(offset) >= float64(clockFar.Microseconds()) {
+				allowed = "Its start and its times were corrected by " + by
+			}
+			p.Notes = append(p.Notes, fmt.Sprintf("The clock of %s is %s %s the coordinator's. %s, and other logs of that machine do not.", w.Name, by, where, allowed))
 		}
 	}
 }

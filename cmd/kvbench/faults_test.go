@@ -211,3 +211,127 @@ func TestFaultDatabaseHangs(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultTwoSignalsAtOnce: timeout(1) signals the process and its group, and a hangup
+// ends a run as an interrupt does. What was measured is reported.
+func TestFaultTwoSignalsAtOnce(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 1)
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		run := start(t, f.verb("run", "-w", "read", "--target", "500", "--duration", "10m", "--json")...)
+		run.until("p50")
+		run.signal(s)
+		run.signal(s)
+		run.exits(exitcode.Interrupted, 20*time.Second)
+		run.mentions("interrupted; what was measured is kept")
+		if r := run.report(); r.Operations == 0 || r.WorkersFinished != 1 {
+			t.Errorf("%v: %d operations of %d workers are reported", s, r.Operations, r.WorkersFinished)
+		}
+	}
+}
+
+// runFolder is the folder of the only run of a phase in the fleet's results.
+func (f *fleet) runFolder(phase string) string {
+	t := f.workers[0].t
+	t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(f.out, "*", results.RunFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		if r, err := results.ReadRun(filepath.Dir(d)); err == nil && r.Phase == phase {
+			return filepath.Dir(d)
+		}
+	}
+	t.Fatalf("no results of a %s in %v", phase, dirs)
+	return ""
+}
+
+// TestFaultTwoWriters: collect keeps out of a folder that a run writes into. A copy that
+// is not one of the journal is refused, and copied anew when that is asked for.
+func TestFaultTwoWriters(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 1)
+	run := start(t, f.verb("run", "-w", "read", "--target", "300", "--duration", "10m", "--json")...)
+	run.until("p50")
+	dir := f.runFolder("run")
+	collect := append([]string{"collect", filepath.Base(dir), "--out", f.out, "--json"}, f.args[:2]...)
+	beside := start(t, collect...)
+	beside.exits(exitcode.Usage, 30*time.Second)
+	beside.mentions("another kvbench writes into " + dir)
+	run.interrupt()
+	run.exits(exitcode.Interrupted, 30*time.Second)
+	want := run.report().Operations
+
+	copies, err := filepath.Glob(filepath.Join(dir, "*", results.HistogramsFile))
+	if err != nil || len(copies) != 1 {
+		t.Fatalf("%v: %v", copies, err)
+	}
+	damaged, err := os.OpenFile(copies[0], os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := damaged.WriteString("not of the journal\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := damaged.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused := start(t, collect...)
+	refused.code(30 * time.Second)
+	refused.mentions("it is not a copy of this one", "--fresh")
+	fresh := start(t, append(collect, "--fresh")...)
+	fresh.code(30 * time.Second)
+	if got := fresh.report().Operations; got != want {
+		t.Errorf("%d operations are collected anew, want %d", got, want)
+	}
+}
+
+// TestFaultResultsCannotBeWritten: that the results folder takes no more is said at once, the
+// run goes on to its end, and what it measured is fetched as the hint says.
+func TestFaultResultsCannotBeWritten(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 1)
+	run := start(t, f.verb("run", "-w", "read", "--target", "300", "--duration", "6s", "--json")...)
+	run.until("measuring ")
+	dir := f.runFolder("run")
+	copies, err := filepath.Glob(filepath.Join(dir, "*", results.WorkerFile))
+	if err != nil || len(copies) != 1 {
+		t.Fatalf("%v: %v", copies, err)
+	}
+	blocked := filepath.Join(filepath.Dir(copies[0]), results.HistogramsFile)
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(blocked, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	run.until("the run goes on, and the workers keep what they measure; kvbench collect " + filepath.Base(dir) + " --out " + f.out + " --workers " + f.address(0) + " fetches the rest")
+	run.exits(exitcode.Degraded, 60*time.Second)
+	if _, stderr := run.said(); strings.Contains(stderr, "is lost") {
+		t.Errorf("a worker is said to be lost:\n%s", stderr)
+	}
+	fresh := start(t, "collect", filepath.Base(dir), "--out", f.out, "--workers", f.address(0), "--fresh", "--json")
+	fresh.code(30 * time.Second)
+	if got := fresh.report().Operations; got < 1700 || got > 1800 {
+		t.Errorf("%d operations are collected, want those of 6 s at 300/s", got)
+	}
+}
+
+// TestFaultTwoCoordinatorsAtOnce: of two that begin at the same instant, one begins.
+func TestFaultTwoCoordinatorsAtOnce(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 3)
+	for range 3 {
+		a := prepared(t, nil, f.verb("run", "-w", "read", "--target", "100", "--duration", "3s", "--json")...)
+		b := prepared(t, nil, f.verb("run", "-w", "read", "--target", "100", "--duration", "3s", "--json")...)
+		a.start()
+		b.start()
+		codes := []int{a.code(time.Minute), b.code(time.Minute)}
+		if codes[0] == exitcode.Unreachable && codes[1] == exitcode.Unreachable {
+			_, first := a.said()
+			_, second := b.said()
+			t.Errorf("neither begins:\n%s\n%s", first, second)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -44,6 +45,24 @@ func addFleetFlags(f *pflag.FlagSet, local bool) *fleetFlags {
 	}
 	addSecurityFlags(f, &l.security, false)
 	return l
+}
+
+// given returns the flags by which a verb reaches the same workers; nothing for local ones.
+func (l *fleetFlags) given() string {
+	var all []string
+	for _, name := range []string{"workers", "kube", "namespace", "selector", "kubeconfig", "context", "token-file", "tls-ca", "tls-cert", "tls-key"} {
+		switch f := l.flags.Lookup(name); {
+		case f == nil || !f.Changed:
+		case f.Value.Type() == "bool":
+			all = append(all, "--"+name)
+		default:
+			all = append(all, "--"+name+" "+f.Value.String())
+		}
+	}
+	if l.workers == "" && !l.kube {
+		return ""
+	}
+	return strings.Join(all, " ")
 }
 
 // connect finds the workers, or the first so many if a number is expected, and says

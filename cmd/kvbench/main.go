@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -34,6 +35,9 @@ func kvbench() int {
 	}
 	a.interrupts = make(chan os.Signal, 2)
 	signal.Notify(a.interrupts, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup asks for
+		signal.Notify(a.interrupts, syscall.SIGHUP)
+	}
 	defer signal.Stop(a.interrupts)
 	return a.run(os.Args[1:])
 }
@@ -110,20 +114,31 @@ truthfully what the cluster did with it.`,
 	return exitcode.Of(err)
 }
 
+// secondInterrupt is how long after the first an interrupt counts as a second one:
+// timeout(1) signals a process and its group, which is two at once.
+const secondInterrupt = time.Second
+
 // interruptible returns a context that the first interrupt cancels, and one that the
-// second cancels.
+// second cancels, if it comes at least a second later.
 func (a *app) interruptible() (first, second context.Context, release func()) {
 	first, cancelFirst := context.WithCancel(context.Background())
 	second, cancelSecond := context.WithCancel(context.Background())
 	done, finished := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(finished)
-		for _, cancel := range []func(){cancelFirst, cancelSecond} {
+		var asked time.Time
+		for {
 			select {
 			case <-a.interrupts:
-				cancel()
 			case <-done:
 				return
+			}
+			switch {
+			case asked.IsZero():
+				asked = time.Now()
+				cancelFirst()
+			case time.Since(asked) >= secondInterrupt:
+				cancelSecond()
 			}
 		}
 	}()

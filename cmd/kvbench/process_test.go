@@ -53,9 +53,22 @@ func start(t *testing.T, args ...string) *process {
 // startIn starts a kvbench with more in its environment.
 func startIn(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	p := prepared(t, env, args...)
+	p.start()
+	return p
+}
+
+// prepared returns a kvbench that has not been started.
+func prepared(t *testing.T, env []string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
 	p.cmd.Env = append(append(os.Environ(), asKvbench+"=1"), env...)
 	p.cmd.Stdout, p.cmd.Stderr = writer{p, &p.stdout}, writer{p, &p.stderr}
+	return p
+}
+
+func (p *process) start() {
+	t := p.t
+	t.Helper()
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +90,6 @@ func startIn(t *testing.T, env []string, args ...string) *process {
 			<-p.done
 		}
 	})
-	return p
 }
 
 func (p *process) interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) }
@@ -231,6 +243,8 @@ func TestSecondInterruptGivesUp(t *testing.T) {
 		}
 	}
 	run.interrupt()
+	run.until("stopping")
+	time.Sleep(secondInterrupt) // before which it is not a second one
 	run.interrupt()
 	began := time.Now()
 	if code := run.code(20 * time.Second); code != exitcode.Interrupted {

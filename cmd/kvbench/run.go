@@ -166,12 +166,13 @@ func (b *bench) run() error {
 		return err
 	}
 	job := coordinator.Job{
-		Spec:     s,
-		Out:      b.out,
-		Versions: map[string]string{"kvbench": version, "go": runtime.Version()},
-		Limits:   b.limits,
-		Detach:   b.detach,
-		Abandon:  second.Done(),
+		Spec:       s,
+		Out:        b.out,
+		Versions:   map[string]string{"kvbench": version, "go": runtime.Version()},
+		Limits:     b.limits,
+		FleetFlags: b.fleet.given(),
+		Detach:     b.detach,
+		Abandon:    second.Done(),
 	}
 	steer := newSteering(a, fleet)
 	view := liveview.New(a.stdin, a.stderr, liveview.Control{Stop: steer.stop, Scale: steer.scale})
@@ -192,7 +193,7 @@ func (b *bench) run() error {
 		return err
 	}
 	if b.detach {
-		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s\n", summaries[0].RunID)
+		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s %s\n", summaries[0].RunID, job.FleetFlags)
 		return err
 	}
 	if err != nil {

@@ -140,14 +140,16 @@ func isRate(_ *cobra.Command, args []string) error {
 
 func (a *app) collectCommand() *cobra.Command {
 	var out string
+	var fresh bool
 	var report reportFlags
 	cmd := a.fleetVerb(&cobra.Command{
 		Use: "collect RUN", GroupID: "results", Short: "Fetch a run's results from the workers, and report them", Args: cobra.ExactArgs(1), ValidArgsFunction: completeRuns,
 		Long: `Fetch what the workers keep of a run: one that was started with --detach or by a Job, or whose
-coordinator was lost. It need not be the machine that started the run. What is there already is completed.`,
+coordinator was lost. It need not be the machine that started the run. What is there already is completed,
+or with --fresh copied anew. It keeps out of a folder that a run or another collect writes into.`,
 		Example: "  kvbench collect 20260102-150405-abcdef --kube",
 	}, func(ctx context.Context, f *coordinator.Fleet, args []string) error {
-		dir, partly := f.Collect(ctx, args[0], out)
+		dir, partly := f.Collect(ctx, args[0], out, fresh)
 		if dir == "" {
 			return partly
 		}
@@ -158,6 +160,7 @@ coordinator was lost. It need not be the machine that started the run. What is t
 		return partly // of which the report cannot know
 	})
 	cmd.Flags().StringVar(&out, "out", "results", "`folder` that has or gets the run's folder")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "copy all anew into a folder that has been damaged")
 	report.add(cmd, render.Documents)
 	return cmd
 }

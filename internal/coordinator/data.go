@@ -51,7 +51,7 @@ func (f *Fleet) loaded(ctx context.Context, job *Job) (manifest.Range, error) {
 	m := f.members[0]
 	asked, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	resp, err := m.client.Prepare(asked, &workerpb.PrepareRequest{
+	resp, err := m.take(asked, &workerpb.PrepareRequest{
 		RunId:      job.RunID,
 		Properties: job.Spec.Properties(),
 		Workers:    1,

@@ -48,6 +48,7 @@ type process struct {
 	server  *control.Server
 	serving sync.WaitGroup
 	log     *slog.Logger
+	faulty  func(workerpb.WorkerServer) workerpb.WorkerServer // what is wrong with it; nil: nothing
 }
 
 func newProcess(t *testing.T, name string, db *memory.DB, sec control.Security, log *slog.Logger) *process {
@@ -73,7 +74,11 @@ func (p *process) start() {
 func (p *process) listen() {
 	p.t.Helper()
 	var err error
-	if p.server, err = control.NewServer(p.worker, p.sec, p.log); err != nil {
+	var service workerpb.WorkerServer = p.worker
+	if p.faulty != nil {
+		service = p.faulty(service)
+	}
+	if p.server, err = control.NewServer(service, p.sec, p.log); err != nil {
 		p.t.Fatal(err)
 	}
 	l, err := control.Listen(p.address, p.sec, p.log)

@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
@@ -27,6 +30,8 @@ type Job struct {
 	Out      string // directory in which the run's directory is made
 	Versions map[string]string
 	Limits   results.Limits
+	// FleetFlags are the flags that a user reaches this fleet with, for hints.
+	FleetFlags string
 
 	// Detach starts the run and leaves it alone: it goes on without a
 	// coordinator, and Collect fetches what it measured.
@@ -40,7 +45,8 @@ type Job struct {
 	Rejoin time.Duration
 	// Progress is called about once a second, never twice at the same time; nil: nobody looks.
 	Progress func(*Snapshot)
-	// Warn is told, before the start, what the user should know of the data; nil: nobody.
+	// Warn is told what the user should know: of the data, before the start, and of results that
+	// cannot be written. It may be called by several at once; nil: nobody.
 	Warn func(string)
 	// Abandon is closed to give up at once, leaving the workers to their leases.
 	Abandon <-chan struct{}
@@ -112,6 +118,7 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 
 	err := f.settleRecords(ctx, &job)
 	r := newRunning(f, job)
+	defer r.unlock()
 	r.warnings = f.otherBuilds(job.Versions["kvbench"])
 	if err == nil {
 		err = r.prepare(ctx)
@@ -148,7 +155,7 @@ func (r *running) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	err := r.fleet.all(ctx, func(ctx context.Context, m *member) error {
-		resp, err := m.client.Prepare(ctx, &workerpb.PrepareRequest{
+		resp, err := m.take(ctx, &workerpb.PrepareRequest{
 			RunId:      r.job.RunID,
 			Properties: properties,
 			Worker:     int32(m.index),
@@ -176,6 +183,40 @@ func (r *running) prepare(ctx context.Context) error {
 		r.parts[m.index].offset = o
 		return err
 	})
+}
+
+// takePause is how long a coordinator waits for one that gives way.
+const takePause = 100 * time.Millisecond
+
+// take prepares a worker. Of two coordinators that begin at the same instant, and hold
+// a part of the fleet each, the one whose run sorts first waits for what the other
+// holds, and the other gives way: one of them begins.
+func (m *member) take(ctx context.Context, req *workerpb.PrepareRequest) (*workerpb.PrepareResponse, error) {
+	for gone := false; ; {
+		resp, err := m.client.Prepare(ctx, req)
+		if status.Code(err) != codes.FailedPrecondition || gone {
+			return resp, err
+		}
+		hello, unknown := m.client.Hello(ctx, &workerpb.HelloRequest{})
+		if unknown != nil {
+			return nil, err
+		}
+		switch other := hello.GetRun(); other.GetState() {
+		case workerpb.State_STATE_FINISHED: // since it refused us, or that is not why it did
+			gone = true
+		case workerpb.State_STATE_PREPARING, workerpb.State_STATE_PREPARED:
+			if other.GetRunId() <= req.GetRunId() {
+				return nil, err
+			}
+		default:
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(takePause):
+		}
+	}
 }
 
 // start agrees on a moment with all workers.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/dirlock"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/manifest"
 	"github.com/kvbench/kvbench/internal/results"
@@ -33,13 +34,15 @@ type running struct {
 	zero   time.Time // of the run's clock, on this machine's
 	dir    string
 	events *results.EventLog
+	lock   *os.File // of dir
 
 	stopping chan struct{} // closed when the user has asked to stop
 
-	mu        sync.Mutex
-	parts     []*part // by index of their members
-	record    results.Run
-	idleSince time.Time // since when no worker is at work; zero while one is
+	mu         sync.Mutex
+	parts      []*part // by index of their members
+	record     results.Run
+	copyFailed bool      // and that has been said
+	idleSince  time.Time // since when no worker is at work; zero while one is
 }
 
 // part is one worker's part of the run, as far as it is known here.
@@ -80,6 +83,9 @@ func (r *running) open() error {
 		return err
 	}
 	r.dir = dir
+	if r.lock, err = dirlock.Take(dir); err != nil {
+		return err
+	}
 	if r.events, err = results.OpenEvents(dir); err != nil {
 		return err
 	}
@@ -120,6 +126,13 @@ func (r *running) open() error {
 		Warnings: slices.Concat(s.Warnings, r.warnings),
 	}
 	return r.write()
+}
+
+// unlock lets others write into the run's directory.
+func (r *running) unlock() {
+	if r.lock != nil {
+		r.lock.Close() // fails only when it has been closed
+	}
 }
 
 // discard closes and removes what open has made.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/dirlock"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -118,16 +119,35 @@ func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (ti
 // run's record is the one that the workers were given at the start. Workers that do
 // not have the run are passed over; it is an error if none has it. An error of code
 // [exitcode.Degraded] comes with the directory, and names those that could not be asked.
-func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) {
+// It refuses a directory that another process writes into. With fresh it copies all anew;
+// what workers that do not answer have measured stays as it is there.
+func (f *Fleet) Collect(ctx context.Context, runID, out string, fresh bool) (string, error) {
 	if err := results.CheckName(runID); err != nil {
 		return "", exitcode.With(exitcode.Usage, fmt.Errorf("run: %w", err))
 	}
 	dir := filepath.Join(out, runID)
 	record, err := results.ReadRun(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	lost := errors.Is(err, fs.ErrNotExist) || err != nil && fresh
+	if lost {
 		if record, err = f.record(ctx, runID); err == nil {
-			err = restore(dir, record)
+			err = os.MkdirAll(dir, 0o777)
 		}
+	}
+	if err != nil {
+		return "", err
+	}
+	lock, err := dirlock.Take(dir)
+	if errors.Is(err, dirlock.ErrInUse) {
+		err = exitcode.With(exitcode.Usage, fmt.Errorf("another kvbench writes into %s: wait until its run has ended, or collect into another folder with --out", dir))
+	}
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if lost {
+		err = results.WriteRun(dir, record)
+	} else { // as it is now that nobody else writes it
+		record, err = results.ReadRun(dir)
 	}
 	if err != nil {
 		return "", err
@@ -145,11 +165,7 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) 
 			if err != nil {
 				return err
 			}
-			j, err := openJournal(runID, path)
-			if err != nil {
-				return err
-			}
-			return j.pull(ctx, m.client)
+			return m.copyJournal(ctx, runID, path, fresh)
 		}
 		return status.Error(codes.NotFound, "it has no journal of the run")
 	})
@@ -165,12 +181,30 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string) (string, error) 
 	return dir, partly
 }
 
-// restore begins a run's directory with its record.
-func restore(dir string, record *results.Run) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("make the run's directory: %w", err)
+// copyJournal completes the copy of a worker's journal in dir, or replaces it by a fresh
+// one once that is complete.
+func (m *member) copyJournal(ctx context.Context, runID, dir string, fresh bool) error {
+	to := dir
+	if fresh {
+		to += ".fresh"
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
 	}
-	return results.WriteRun(dir, record)
+	j, err := openJournal(runID, to)
+	if err != nil {
+		return err
+	}
+	switch err := j.pull(ctx, m.client); {
+	case status.Code(err) == codes.OutOfRange:
+		return fmt.Errorf("%w: --fresh copies it anew", failure(err))
+	case err != nil || !fresh:
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(to, dir)
 }
 
 // record asks the workers for the record of a run that they were given when it started.

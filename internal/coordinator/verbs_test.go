@@ -62,7 +62,7 @@ func TestDetached(t *testing.T) {
 		return w.Run.GetState() == workerpb.State_STATE_RUNNING && w.Totals.GetStarted() > 0
 	}))
 
-	dir, err := f.Collect(t.Context(), "detached", out)
+	dir, err := f.Collect(t.Context(), "detached", out, false)
 	if err != nil || dir != s.Dir {
 		t.Fatal(dir, err)
 	}
@@ -83,7 +83,7 @@ func TestDetached(t *testing.T) {
 	waitFor("all have stopped", all(func(w WorkerStatus) bool {
 		return w.Run.GetState() == workerpb.State_STATE_FINISHED && w.Run.GetEnd() == workerpb.End_END_STOPPED && len(w.Kept) == 1
 	}))
-	if _, err := f.Collect(t.Context(), "detached", out); err != nil {
+	if _, err := f.Collect(t.Context(), "detached", out, false); err != nil {
 		t.Error(err)
 	}
 	run, err := results.ReadRun(dir)
@@ -117,9 +117,9 @@ func TestVerbsOnUnknownRuns(t *testing.T) {
 	}{
 		{"stop", func() error { _, err := f.Stop(t.Context(), "r", 0); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
 		{"target", func() error { _, err := f.SetTarget(t.Context(), "r", 1); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
-		{"collect", func() error { _, err := f.Collect(t.Context(), "r", out); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
-		{"collect what nobody has", func() error { _, err := f.Collect(t.Context(), "x", out); return err }, exitcode.Unreachable, "none of the 3 workers knows run x"},
-		{"collect a path", func() error { _, err := f.Collect(t.Context(), "../r", out); return err }, exitcode.Usage, "../r"},
+		{"collect", func() error { _, err := f.Collect(t.Context(), "r", out, false); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
+		{"collect what nobody has", func() error { _, err := f.Collect(t.Context(), "x", out, false); return err }, exitcode.Unreachable, "none of the 3 workers knows run x"},
+		{"collect a path", func() error { _, err := f.Collect(t.Context(), "../r", out, false); return err }, exitcode.Usage, "../r"},
 	}
 	for _, tt := range tests {
 		if err := tt.do(); exitcode.Of(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
@@ -164,7 +164,7 @@ func TestCollectElsewhere(t *testing.T) {
 	f = fleetOf(t, control.Security{}, ps...)
 	out := filepath.Join(t.TempDir(), "new")
 	for _, s := range []*Summary{load, verify} {
-		dir, err := f.Collect(t.Context(), s.RunID, out)
+		dir, err := f.Collect(t.Context(), s.RunID, out, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,14 +199,14 @@ func TestCollectElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.Collect(t.Context(), load.RunID, t.TempDir()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--out") {
+	if _, err := f.Collect(t.Context(), load.RunID, t.TempDir(), false); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--out") {
 		t.Errorf("without a record: %v", err)
 	}
 	for _, bad := range []string{"{", `{"version":1,"run_id":"other"}`, `{"version":99}`} {
 		if err := os.WriteFile(filepath.Join(ps[1].cfg.Data, load.RunID, results.RunFile), []byte(bad), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Collect(t.Context(), load.RunID, t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		if _, err := f.Collect(t.Context(), load.RunID, t.TempDir(), false); err == nil || !strings.Contains(err.Error(), "cannot be used") {
 			t.Errorf("a record %s: %v", bad, err)
 		}
 	}

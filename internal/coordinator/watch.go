@@ -99,8 +99,34 @@ func (r *running) stopOne(ctx context.Context, p *part) error {
 }
 
 // poll asks a worker how it does and copies what it has measured meanwhile. It
-// returns true when there is nothing more to come.
+// returns true when there is nothing more to come, or nothing that is waited for.
 func (r *running) poll(ctx context.Context, p *part) bool {
+	return r.follow(ctx, p) || r.overdue(ctx, p)
+}
+
+// overdue gives up a worker that answers and does not end although its work, the grace
+// and a lease are over: nobody is waited for without end. A run without a duration
+// takes as long as it takes, and so does reading back what was written.
+func (r *running) overdue(ctx context.Context, p *part) bool {
+	s := r.job.Spec
+	due := s.Warmup + s.Duration + s.Grace
+	if now := time.Since(r.zero); s.Duration == 0 || s.VerifyWrites || now < due+r.job.Lease {
+		return false
+	}
+	r.mu.Lock()
+	silent := time.Since(p.lastSeen) >= r.job.LostAfter
+	r.mu.Unlock()
+	if silent {
+		return false // which is known, and has its own time
+	}
+	r.lose(p, fmt.Sprintf("it has not ended, or its journal cannot be copied, %v after its time was over", r.job.Lease))
+	if err := r.stopOne(ctx, p); err != nil {
+		r.fleet.log.Warn("a worker that does not end cannot be stopped", "worker", p.name, "error", failure(err))
+	}
+	return true
+}
+
+func (r *running) follow(ctx context.Context, p *part) bool {
 	r.mu.Lock()
 	after := p.latest.GetToNanos()
 	r.mu.Unlock()
@@ -111,6 +137,9 @@ func (r *running) poll(ctx context.Context, p *part) bool {
 	case err == nil:
 		r.heard(p, resp)
 		copied := r.pull(ctx, p)
+		if errors.Is(copied, errCopy) {
+			r.notCopied(copied)
+		}
 		if resp.GetRun().GetState() != workerpb.State_STATE_FINISHED {
 			return false
 		}
@@ -137,6 +166,24 @@ func (r *running) pull(ctx context.Context, p *part) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	return p.journal.pull(ctx, p.client)
+}
+
+// notCopied tells, once, that what workers measure cannot be copied. The run goes on:
+// they have it.
+func (r *running) notCopied(err error) {
+	r.mu.Lock()
+	told := r.copyFailed
+	r.copyFailed = true
+	r.mu.Unlock()
+	if told {
+		return
+	}
+	text := fmt.Sprintf("%s; the run goes on, and the workers keep what they measure", oneLine(err.Error()))
+	r.event(results.Event{Kind: "copy", Text: text})
+	if r.job.FleetFlags != "" { // workers of this process end with it
+		text += fmt.Sprintf("; kvbench collect %s --out %s %s fetches the rest", r.job.RunID, r.job.Out, r.job.FleetFlags)
+	}
+	r.job.Warn(text)
 }
 
 // heard takes up what a worker has said.

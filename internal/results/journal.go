@@ -31,7 +31,7 @@ type Journal struct {
 
 // CreateJournal makes a worker's directory, whose parent must be there, and
 // starts the files in it.
-func CreateJournal(dir string, w Worker) (j *Journal, err error) {
+func CreateJournal(dir string, w Worker) (_ *Journal, err error) {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the journal: %w", err)
 	}
@@ -39,7 +39,7 @@ func CreateJournal(dir string, w Worker) (j *Journal, err error) {
 	if err := WriteWorker(dir, &w); err != nil {
 		return nil, err
 	}
-	j = &Journal{
+	j := &Journal{
 		dir:     dir,
 		worker:  w,
 		encoder: measure.NewEncoder(),

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ type run struct {
 	zero    time.Time     // of the run's clock
 	elapsed time.Duration // where it stood at the end
 	abort   context.CancelFunc
-	expiry  *time.Timer // of the lease; nil if detached
+	expiry  *time.Timer // of the lease, which a detached run has until it is started
 }
 
 func newRun(a *assignment, cfg Config, journals archive) *run {
@@ -84,9 +85,7 @@ func (r *run) prepare(ctx context.Context) (*workerpb.PrepareResponse, error) {
 		return nil, r.err
 	}
 	r.state = workerpb.State_STATE_PREPARED
-	if r.lease > 0 {
-		r.expiry = time.AfterFunc(r.lease, r.expire)
-	}
+	r.expiry = time.AfterFunc(cmp.Or(r.lease, r.engine.cfg.Unstarted), r.expire)
 	return found, nil
 }
 
@@ -137,6 +136,9 @@ func (r *run) start(at time.Time, record []byte) error {
 		return err
 	}
 	r.state = workerpb.State_STATE_RUNNING
+	if r.lease == 0 {
+		r.expiry.Stop()
+	}
 	go r.execute(journal)
 	return nil
 }
@@ -248,13 +250,13 @@ func (r *run) retarget(at time.Duration, target float64) error {
 func (r *run) renew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.expiry != nil && r.state != workerpb.State_STATE_FINISHED {
+	if r.expiry != nil && r.lease > 0 && r.state != workerpb.State_STATE_FINISHED {
 		r.expiry.Reset(r.lease)
 	}
 }
 
 func (r *run) expire() {
-	r.stop(workerpb.End_END_LEASE_EXPIRED, r.spec.Grace, fmt.Errorf("the coordinator was silent for %v", r.lease))
+	r.stop(workerpb.End_END_LEASE_EXPIRED, r.spec.Grace, fmt.Errorf("the coordinator was silent for %v", cmp.Or(r.lease, r.engine.cfg.Unstarted)))
 }
 
 func (r *run) active() bool {

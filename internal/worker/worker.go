@@ -13,6 +13,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/dirlock"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/metrics"
 	"github.com/kvbench/kvbench/internal/results"
@@ -45,6 +47,9 @@ type Config struct {
 	Data string
 	// Keep is how many finished runs stay there; 0: 20.
 	Keep int
+	// Unstarted is after how long a prepared run of no lease that nobody starts is given up: its
+	// coordinator has died. 0: 30 s.
+	Unstarted time.Duration
 	// Lanes is how many lanes a run has, at most; 0: one per core. One takes at least
 	// 64 threads, if there are others.
 	Lanes int
@@ -95,10 +100,14 @@ func New(cfg Config) (*Worker, error) {
 	if cfg.Keep == 0 {
 		cfg.Keep = defaultKeep
 	}
+	cfg.Unstarted = cmp.Or(cfg.Unstarted, 30*time.Second)
 	if cfg.Lanes == 0 {
 		cfg.Lanes = runtime.GOMAXPROCS(0)
 	}
-	lock, err := lockDir(cfg.Data)
+	lock, err := dirlock.Take(cfg.Data)
+	if errors.Is(err, dirlock.ErrInUse) {
+		err = fmt.Errorf("%s is in use by another worker: give each worker its own (--data)", cfg.Data)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("worker: directory of the journals: %w", err)
 	}

@@ -505,3 +505,23 @@ func TestDataIsLocked(t *testing.T) {
 	first.Close(0) // as a second interrupt does
 	newWorker(t, &memory.DB{}, func(c *Config) { c.Data = dir })
 }
+
+// TestUnstartedRunIsGivenUp: a coordinator that dies before the start of a detached run, which has
+// no lease, leaves the worker free. Once started, the run goes on.
+func TestUnstartedRunIsGivenUp(t *testing.T) {
+	t.Parallel()
+	db := &memory.DB{}
+	w := newWorker(t, db, func(c *Config) { c.Unstarted = time.Second })
+	req := request("r1", map[string]string{"maxexecutiontime": "2"})
+	req.LeaseNanos = 0
+	prepare(t, w, req)
+	if s := finished(t, w, "r1"); s.GetEnd() != workerpb.End_END_LEASE_EXPIRED {
+		t.Errorf("end %v, error %q", s.GetEnd(), s.GetError())
+	}
+	req.RunId = "r2"
+	prepare(t, w, req)
+	start(t, w, "r2")
+	if s := finished(t, w, "r2"); s.GetEnd() != workerpb.End_END_COMPLETE {
+		t.Errorf("end %v, error %q", s.GetEnd(), s.GetError())
+	}
+}
