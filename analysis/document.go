@@ -68,6 +68,7 @@ type Report struct {
 	OpsPerS    float64 `json:"ops_per_s"`
 	BatchesPS  float64 `json:"batches_per_s"`
 	RPCsPerS   float64 `json:"rpcs_per_s"`
+	Scanned    int64   `json:"scanned_rows,omitempty"` // rows that scans returned
 	ErrorsPerS float64 `json:"errors_per_s"`
 
 	Verdict results.Verdict `json:"verdict"`

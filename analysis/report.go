@@ -55,6 +55,7 @@ func (r *Run) Report() *Report {
 		OpsPerS:    rate(good.rate.operations),
 		BatchesPS:  rate(all.rate.batches),
 		RPCsPerS:   rate(all.rate.rpcs),
+		Scanned:    r.fleet.scanned,
 		ErrorsPerS: rate(all.rate.operations - good.rate.operations),
 
 		Verification: rec.Verification,

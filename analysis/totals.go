@@ -17,6 +17,7 @@ import (
 // by the fleet.
 type totals struct {
 	rows      [measure.Rows]row
+	scanned   int64 // rows that scans returned
 	lag, lane *hdrhistogram.Histogram
 	lapses    measure.Lapses
 	texts     map[errorKey][]string
@@ -96,6 +97,7 @@ func (t *totals) add(iv *results.Interval, w *window) {
 		row.rate.add(n, share)
 	}
 	t.lapses.Add(iv.Window.Lapses)
+	t.scanned += iv.Window.ScannedRows
 	for _, h := range iv.Histograms {
 		if h.Warmup {
 			continue
@@ -176,6 +178,7 @@ func (t *totals) merge(o *totals) {
 	mergeHDR(&t.lag, o.lag)
 	mergeHDR(&t.lane, o.lane)
 	t.lapses.Add(o.lapses)
+	t.scanned += o.scanned
 	for k := range o.waited {
 		t.waited[k].merge(&o.waited[k])
 		t.started[k] += o.started[k]

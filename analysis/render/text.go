@@ -129,11 +129,24 @@ func answered(r *analysis.Report, rate string) string {
 	return text
 }
 
+// scansOf counts the scans that were answered.
+func scansOf(r *analysis.Report) (n int64) {
+	for _, k := range r.Kinds {
+		if k.Kind == "SCAN" && k.Outcome != "error" {
+			n += k.Operations
+		}
+	}
+	return n
+}
+
 func (t *text) rates(r *analysis.Report) {
 	t.line("%s", answered(r, t.paint(bold, units.Rate(r.OpsPerS))))
 	line := units.Rate(r.RPCsPerS) + " RPCs"
 	if r.Plan.Batch > 1 {
 		line = units.Rate(r.BatchesPS) + " batches · " + line
+	}
+	if scans := scansOf(r); r.Phase == "run" && scans > 0 {
+		line += fmt.Sprintf(" · %s rows a scan", units.Number(float64(r.Scanned)/float64(scans)))
 	}
 	if r.ErrorsPerS > 0 {
 		line += " · " + t.paint(red, units.Rate(r.ErrorsPerS)+" errors")

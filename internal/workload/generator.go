@@ -63,6 +63,8 @@ type Generator struct {
 	scans   lengths
 	inserts inserts
 	ttl     uint64
+	known   known
+	absent  int // scans that lacked only rows that are not there
 }
 
 // New returns the generator of a lane.
@@ -86,6 +88,7 @@ func New(s *spec.Spec, p Place) (*Generator, error) {
 	}
 	g.scanEnd = g.keys.end()
 	g.values = newValues(s, &g.keys)
+	g.known = newKnown(s, &g.keys)
 	g.fields = newLengths(s.Row.LengthDistribution, int64(s.Row.MinFieldLength), int64(s.Row.FieldLength), s.Row.LengthHistogram)
 	g.scans = newLengths(s.ScanDistribution, s.MinScan, s.MaxScan, spec.LengthHistogram{})
 	if g.load {
@@ -189,6 +192,7 @@ const (
 	stepBlind              // put whole rows over what is there
 	stepDelete
 	stepScan // one after the other
+	stepLook // get what a scan has left out
 )
 
 // Begin makes the operation with that index of the fleet's sequence, and its first

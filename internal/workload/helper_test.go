@@ -46,6 +46,8 @@ type memory struct {
 	calls []store.Verb
 	// before, when set, may change the store or fail the call before it is answered.
 	before func(c *store.Call)
+	// after, when set, may change the answer.
+	after func(c *store.Call)
 }
 
 func newMemory() *memory { return &memory{rows: make(map[string][]byte)} }
@@ -53,6 +55,9 @@ func newMemory() *memory { return &memory{rows: make(map[string][]byte)} }
 func (m *memory) answer(c *store.Call) {
 	c.Found, c.FoundKeys, c.Swapped, c.RPCs, c.Class, c.Err = nil, nil, false, 1, store.OK, nil
 	m.calls = append(m.calls, c.Verb)
+	if m.after != nil {
+		defer m.after(c)
+	}
 	if m.before != nil {
 		if m.before(c); c.Class != store.OK {
 			return
