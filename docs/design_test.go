@@ -17,7 +17,7 @@ const module = "github.com/kvbench/kvbench/"
 // layers are the packages from the ground up. A package imports only what lies in a layer below its
 // own. What nothing is built on stands as high as it can.
 var layers = [][]string{
-	{"internal/plainfile"},
+	{"internal/plainfile", "internal/printable"},
 	{"internal/tlsfile"},
 	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile",
 		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/internal/golden", "internal/peers/bare",

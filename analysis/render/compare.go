@@ -27,7 +27,7 @@ func writeComparison(w io.Writer, c *analysis.Comparison, colour bool) error {
 	for _, n := range c.Notes {
 		t.line("%s", t.paint(yellow, "note: "+printable(n)))
 	}
-	_, err := io.WriteString(w, t.String())
+	_, err := io.WriteString(w, t.printed())
 	return err
 }
 

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -11,14 +12,20 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/analysis"
+	clean "github.com/kvbench/kvbench/internal/printable"
 )
 
 // writeJSON writes the document for scripts; docs/json.md describes it.
 func writeJSON(w io.Writer, d any) error {
-	e := json.NewEncoder(w)
+	var document bytes.Buffer
+	e := json.NewEncoder(&document)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(d)
+	if err := e.Encode(d); err != nil {
+		return err
+	}
+	_, err := w.Write(clean.JSON(document.Bytes()))
+	return err
 }
 
 // atLeast names the numbers that values beyond the histograms' range decide.

@@ -68,6 +68,24 @@ func TestHostileText(t *testing.T) {
 	if strings.Contains(text.String(), "\x1b") {
 		t.Errorf("the text has control characters: %q", &text)
 	}
+	// Wherever it stands: nothing but our own colours, and in JSON the true text, escaped.
+	const moves = "\x1b[2J\u009b2J\u202e"
+	p.RunID, p.Phase, p.Verdict.Text, p.Limit.Why, p.Ended.Text, p.Notes = moves, moves, moves, moves, moves, []string{moves}
+	for _, f := range []Format{Text, JSON} {
+		var out bytes.Buffer
+		if err := Document(&out, doc, f, true); err != nil {
+			t.Fatal(err)
+		}
+		if s := out.String(); strings.Contains(s, "\x1b[2J") || strings.ContainsAny(s, "\u009b\u202e") {
+			t.Errorf("%s moves the cursor: %q", f, s)
+		}
+		if f == JSON {
+			var back analysis.Document
+			if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.Runs[0].RunID != moves {
+				t.Errorf("JSON: %v, %q", err, back.Runs[0].RunID)
+			}
+		}
+	}
 }
 
 func TestJSONIsStable(t *testing.T) {

@@ -6,12 +6,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	clean "github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/units"
 )
@@ -25,7 +27,7 @@ func writeText(w io.Writer, d *analysis.Document, colour bool) error {
 		}
 		t.report(r)
 	}
-	_, err := io.WriteString(w, t.String())
+	_, err := io.WriteString(w, t.printed())
 	return err
 }
 
@@ -394,11 +396,24 @@ func differ(r *analysis.Report) bool {
 }
 
 // printable makes what came from a file fit for one line of a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == utf8.RuneError {
-			return ' '
-		}
-		return r
-	}, s)
+func printable(s string) string { return clean.Line(s) }
+
+// ours are the colours that paint makes.
+var ours = regexp.MustCompile(`\x1b\[(?:0|1|31|32|33)m`)
+
+// printed is the report as it may be shown: whatever came into it from files, nothing but our own colours reaches
+// the terminal.
+func (t *text) printed() string {
+	s := t.String()
+	if !t.colour {
+		return clean.Text(s)
+	}
+	var b strings.Builder
+	at := 0
+	for _, m := range ours.FindAllStringIndex(s, -1) {
+		b.WriteString(clean.Text(s[at:m[0]]) + s[m[0]:m[1]])
+		at = m[1]
+	}
+	b.WriteString(clean.Text(s[at:]))
+	return b.String()
 }

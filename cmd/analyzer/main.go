@@ -16,6 +16,7 @@ import (
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/printable"
 )
 
 const usage = `Report on the results of kvbench runs.
@@ -71,7 +72,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	runs, err := analysis.LoadAll(flags.Args()...)
 	if err != nil {
-		fmt.Fprintf(stderr, "analyzer: %v\n", err)
+		fmt.Fprintf(stderr, "analyzer: %s\n", printable.Text(err.Error()))
 		return exitcode.Usage
 	}
 	doc := analysis.Summarize(runs...)

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/printable"
 )
 
 func main() { os.Exit(kvbench()) }
@@ -109,7 +110,7 @@ truthfully what the cluster did with it.`,
 	}
 	var said *exitcode.Error
 	if err != nil && !(errors.As(err, &said) && said.Err == nil) {
-		fmt.Fprintln(a.stderr, "kvbench: "+strings.TrimSpace(err.Error()))
+		fmt.Fprintln(a.stderr, "kvbench: "+printable.Text(strings.TrimSpace(err.Error())))
 	}
 	return exitcode.Of(err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/printable"
 )
 
 // reportFlags say how a report is shown, and where.
@@ -103,9 +104,12 @@ func (r *reportFlags) show(a *app, write func(w io.Writer, colour bool) error) e
 
 // writeJSON writes one JSON document for scripts.
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	document, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(printable.JSON(document), '\n'))
+	return err
 }
 
 func (a *app) analyzeCommand() *cobra.Command {

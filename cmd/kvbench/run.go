@@ -17,6 +17,7 @@ import (
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/liveview"
+	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 )
@@ -156,7 +157,7 @@ func (b *bench) run() error {
 		return err
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintln(a.stderr, "kvbench: "+w)
+		fmt.Fprintln(a.stderr, "kvbench: "+printable.Text(w))
 	}
 	first, second, release := a.interruptible()
 	defer release()
@@ -197,13 +198,13 @@ func (b *bench) run() error {
 		return err
 	}
 	if err != nil {
-		fmt.Fprintln(a.stderr, "kvbench: "+err.Error())
+		fmt.Fprintln(a.stderr, "kvbench: "+printable.Text(err.Error()))
 	}
 	var dirs []string
 	for _, summary := range summaries {
 		dirs = append(dirs, summary.Dir)
 		if v := summary.Run.Verification; v != nil && v.Bad() == 0 && !b.quiet {
-			fmt.Fprintln(a.stderr, v.Text())
+			fmt.Fprintln(a.stderr, printable.Text(v.Text()))
 		}
 	}
 	if !b.quiet {

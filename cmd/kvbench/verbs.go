@@ -16,6 +16,7 @@ import (
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/units"
 )
@@ -51,7 +52,7 @@ func (a *app) statusCommand() *cobra.Command {
 		if asJSON {
 			return errors.Join(partly, writeJSON(a.stdout, rows))
 		}
-		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(printable.Writer(a.stdout), 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "WORKER\tADDRESS\tSTATE\tRUN\tELAPSED\tOPERATIONS\tERRORS\tRUNS KEPT")
 		for _, r := range rows {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%.0f s\t%d\t%d\t%d\n", r.Name, r.Address, r.State, r.Run, r.ElapsedS, r.Operations, r.Errors, len(r.Kept))

@@ -51,7 +51,7 @@ address put load on your database.`,
 	f.SortFlags = false
 	f.StringVar(&listen, "listen", "127.0.0.1:7070", "`address` for coordinators")
 	f.StringVar(&metricsAddr, "metrics", "127.0.0.1:0", "`address` for /metrics, /healthz and /readyz; port 0 is a free one, empty is none")
-	f.BoolVar(&pprof, "pprof", false, "serve /debug/pprof there to others than this machine too")
+	f.BoolVar(&pprof, "pprof", false, "serve /debug/pprof there too, to this machine and forwarded ports")
 	f.StringVar(&cfg.Data, "data", "", "`folder` of the journals (default: a temporary one, by address)")
 	f.StringVar(&cfg.Name, "name", "", "what the worker is called in results (default: the host's name)")
 	f.IntVar(&cfg.Keep, "keep", 20, "how many finished runs to keep")

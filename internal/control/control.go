@@ -23,10 +23,11 @@ const Protocol = 1
 
 // The bounds of the conversation.
 const (
-	// MaxRequest bounds what a worker accepts in one message, in bytes.
-	MaxRequest = 1 << 20
+	// MaxRequest bounds what a worker accepts in one message, in bytes: the record of a run of
+	// 10,000 workers, and more.
+	MaxRequest = 9 << 20
 	// MaxResponse bounds what a coordinator accepts in one message, in bytes.
-	MaxResponse = 8 << 20
+	MaxResponse = 9 << 20
 
 	maxConnections        = 512 // of a worker
 	maxConnectionsPerPeer = 64  // by IP address

@@ -509,41 +509,55 @@ func TestSlowReader(t *testing.T) {
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	var log logged
-	address := serve(t, Security{}, &log, 0)
-	here := dial(t, address, Security{})
+	address := serve(t, Security{TokenFile: file(t, goodToken)}, &log, 0)
+	good := Security{TokenFile: file(t, goodToken)}
+	here := dial(t, address, good)
 	if err := hello(t, here); err != nil {
 		t.Fatal(err)
 	}
 	const many = 500
-	closed := 0
-	var conns []net.Conn
+	var silent []net.Conn
 	for range many {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		conns = append(conns, c)
+		silent = append(silent, c)
 	}
-	for _, c := range conns[maxConnectionsPerPeer-1:] {
+	// Who says nothing, or nothing that is taken, makes room for who does.
+	stranger := dial(t, address, Security{TokenFile: file(t, otherToken)})
+	if err := hello(t, stranger); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("a stranger: %v", err)
+	}
+	clients := []workerpb.WorkerClient{here}
+	for len(clients) < maxConnectionsPerPeer {
+		c := dial(t, address, good)
+		if err := hello(t, c); err != nil {
+			t.Fatalf("client %d was locked out: %v", len(clients), err)
+		}
+		clients = append(clients, c)
+	}
+	for _, c := range silent {
 		c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := c.Read(make([]byte, 1)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			closed++
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("a silent connection is still open: %v", err)
 		}
 	}
-	if want := many - (maxConnectionsPerPeer - 1); closed != want {
-		t.Errorf("%d of %d connections were closed, want %d", closed, many, want)
+	// Those that are known are not closed to make room.
+	if err := hello(t, dial(t, address, good)); status.Code(err) != codes.Unavailable && status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("one more than there may be: %v", err)
 	}
-	if err := hello(t, here); err != nil {
-		t.Errorf("who was here before: %v", err)
+	for i, c := range clients {
+		if err := hello(t, c); err != nil {
+			t.Errorf("client %d, who was here before: %v", i, err)
+		}
 	}
-	if n := log.count("too many connections"); n != 1 {
-		t.Errorf("logged %d times", n)
+	for _, reason := range []string{"too many connections", "silent connections"} {
+		if n := log.count(reason); n != 1 {
+			t.Errorf("%s: logged %d times", reason, n)
+		}
 	}
-	for _, c := range conns {
-		c.Close()
-	}
-	eventually(t, "there is room again", func() bool { return hello(t, dial(t, address, Security{})) == nil })
 }
 
 func TestPeerLogIsBounded(t *testing.T) {

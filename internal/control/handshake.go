@@ -39,6 +39,12 @@ func (t *transport) ClientHandshake(ctx context.Context, authority string, conn 
 	return t.inner().ClientHandshake(ctx, authority, conn)
 }
 
+// session is what is known of a connection to a worker.
+type session struct {
+	credentials.AuthInfo
+	conn *boundedConn // nil: it did not come through a bounded listener
+}
+
 // preface is what every HTTP/2 client sends first (RFC 9113, section 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -52,7 +58,8 @@ func (t *transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 	n, err := io.ReadFull(safe, head)
 	switch {
 	case string(head) == preface:
-		return &replayed{Conn: safe, head: head}, info, nil
+		bounded, _ := conn.(*boundedConn)
+		return &replayed{Conn: safe, head: head}, session{info, bounded}, nil
 	case err == io.EOF: // came and went, as a load balancer's check does
 		return nil, nil, err
 	case n > 0 && head[0] == tlsHandshakeRecord && t.tls == nil:

@@ -78,6 +78,7 @@ func (s *Server) Close() {
 // read: a stranger's bytes are never decoded.
 func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	if s.token == nil {
+		admitted(ctx)
 		return ctx, nil
 	}
 	var reason, hint string
@@ -87,11 +88,23 @@ func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, er
 	case len(v) != 1 || !strings.HasPrefix(v[0], tokenScheme) || !sameToken(v[0][len(tokenScheme):], s.token.get()):
 		reason, hint = "wrong token", "the file must hold the same as the worker's"
 	default:
+		admitted(ctx)
 		return ctx, nil
 	}
 	err := status.Errorf(codes.Unauthenticated, "%s: %s", reason, hint)
 	s.refusals.refused(remote(ctx), reason, err)
 	return nil, err
+}
+
+// admitted tells a call's connection that it may stay.
+func admitted(ctx context.Context) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return
+	}
+	if s, ok := p.AuthInfo.(session); ok && s.conn != nil {
+		s.conn.admitted()
+	}
 }
 
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (_ any, err error) {

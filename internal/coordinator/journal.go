@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/atomicfile"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -83,7 +84,7 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 		}
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := plainfile.Append(j.dir, name)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCopy, err)
 	}

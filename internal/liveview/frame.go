@@ -12,6 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/units"
 )
@@ -49,7 +50,7 @@ func frame(s *coordinator.Snapshot, width, height int, interactive, helping bool
 	}
 	lines = append(lines, foot...)
 	for i, l := range lines {
-		lines[i] = cut(l, width)
+		lines[i] = cut(printable.Text(l), width)
 	}
 	return lines
 }

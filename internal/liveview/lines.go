@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/units"
 )
 
@@ -74,7 +75,7 @@ func (v *lines) write(text string) {
 		text = fmt.Sprintf("(%d lines were not shown)\n%s", v.lost, text)
 	}
 	select {
-	case v.queue <- text:
+	case v.queue <- printable.Text(text):
 		v.lost = 0
 	default:
 		v.lost++

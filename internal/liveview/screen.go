@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/printable"
 )
 
 // screen is a view on a terminal. Its program runs from the first Show to Close.
@@ -51,7 +52,7 @@ func (v *screen) Say(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.live == nil {
-		_, _ = v.out.WriteString(text + "\n")
+		_, _ = v.out.WriteString(printable.Text(text) + "\n")
 		return
 	}
 	select {
@@ -136,7 +137,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case *coordinator.Snapshot:
 		m.snapshot = msg
 	case line:
-		return m, tea.Println(string(msg))
+		return m, tea.Println(printable.Text(string(msg)))
 	case tea.WindowSizeMsg:
 		resized := m.width != 0
 		m.width, m.height = msg.Width, msg.Height

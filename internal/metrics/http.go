@@ -19,8 +19,7 @@ type Handler struct {
 	Metrics *Metrics
 	// Ready is nil when the worker can take a run, else what it waits for.
 	Ready func() error
-	// Pprof shows /debug/pprof to everybody. Otherwise it is there only for
-	// requests to a loopback address (a forwarded port is one).
+	// Pprof shows /debug/pprof, to requests to a loopback address (a forwarded port is one).
 	Pprof bool
 }
 
@@ -29,7 +28,7 @@ type Handler struct {
 //	/metrics      Prometheus, classic and native histograms
 //	/healthz      200: the process answers
 //	/readyz       200: the worker can take a run; 503: not yet, with the reason
-//	/debug/pprof  profiles
+//	/debug/pprof  profiles, if asked for
 func (h Handler) Serve(ctx context.Context, lis net.Listener) error {
 	server := &http.Server{
 		Handler:           h.routes(),
@@ -68,6 +67,9 @@ func (h Handler) routes() http.Handler {
 		}
 		fmt.Fprintln(w, "ok")
 	})
+	if !h.Pprof {
+		return mux
+	}
 	for path, handler := range map[string]http.HandlerFunc{
 		"/debug/pprof/":        pprof.Index,
 		"/debug/pprof/cmdline": pprof.Cmdline,
@@ -75,17 +77,17 @@ func (h Handler) routes() http.Handler {
 		"/debug/pprof/symbol":  pprof.Symbol,
 		"/debug/pprof/trace":   pprof.Trace,
 	} {
-		mux.Handle(path, h.local(handler))
+		mux.Handle(path, local(handler))
 	}
 	return mux
 }
 
 // local hides a handler from requests that did not come to a loopback address.
-func (h Handler) local(next http.HandlerFunc) http.HandlerFunc {
+func local(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-		if !h.Pprof && !(ok && addr.IP.IsLoopback()) {
-			http.Error(w, "profiles are shown on loopback only (kubectl port-forward reaches it), or everywhere with --pprof", http.StatusForbidden)
+		if !ok || !addr.IP.IsLoopback() {
+			http.Error(w, "profiles are shown on loopback only (kubectl port-forward reaches it)", http.StatusForbidden)
 			return
 		}
 		next(w, r)

@@ -101,18 +101,18 @@ func TestServe(t *testing.T) {
 
 func TestPprof(t *testing.T) {
 	host := outside(t)
-	for _, everywhere := range []bool{false, true} {
-		port := serve(t, Handler{Metrics: New(""), Pprof: everywhere})
-		want := http.StatusForbidden
-		if everywhere {
-			want = http.StatusOK
+	for _, asked := range []bool{false, true} {
+		port := serve(t, Handler{Metrics: New(""), Pprof: asked})
+		outside, loopback := http.StatusNotFound, http.StatusNotFound
+		if asked {
+			outside, loopback = http.StatusForbidden, http.StatusOK
 		}
 		for _, path := range []string{"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=1"} {
-			if code, _ := get(t, fmt.Sprintf("http://%s:%d%s", host, port, path)); code != want {
-				t.Errorf("%s from outside, asked for: %v: %d", path, everywhere, code)
+			if code, _ := get(t, fmt.Sprintf("http://%s:%d%s", host, port, path)); code != outside {
+				t.Errorf("%s from outside, asked for: %v: %d", path, asked, code)
 			}
-			if code, _ := get(t, fmt.Sprintf("http://127.0.0.1:%d%s", port, path)); code != http.StatusOK {
-				t.Errorf("%s on loopback: %d", path, code)
+			if code, _ := get(t, fmt.Sprintf("http://127.0.0.1:%d%s", port, path)); code != loopback {
+				t.Errorf("%s on loopback, asked for: %v: %d", path, asked, code)
 			}
 		}
 	}

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/kvbench/kvbench/internal/plainfile"
 )
 
 // Event is something that happened during a run.
@@ -35,7 +36,7 @@ type EventLog struct {
 
 // OpenEvents opens the events of a run's directory for appending.
 func OpenEvents(dir string) (*EventLog, error) {
-	f, err := os.OpenFile(filepath.Join(dir, EventsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+	f, err := plainfile.Append(dir, EventsFile)
 	if err != nil {
 		return nil, fmt.Errorf("open the event log: %w", err)
 	}
@@ -63,7 +64,7 @@ func (l *EventLog) Close() error { return l.file.Close() }
 // yielded as a [*LineError]; the ones after it follow.
 func Events(dir string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f, err := os.Open(filepath.Join(dir, EventsFile))
+		f, err := plainfile.Open(dir, EventsFile)
 		if err != nil {
 			yield(Event{}, err)
 			return

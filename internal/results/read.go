@@ -9,14 +9,13 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
@@ -65,7 +64,7 @@ type JournalReader struct {
 func OpenJournal(dir string, warn func(error)) (*JournalReader, error) {
 	r := &JournalReader{warn: warn}
 	open := func(name string) io.Reader {
-		f, err := os.Open(filepath.Join(dir, name))
+		f, err := plainfile.Open(dir, name)
 		if err != nil {
 			warn(err)
 			return bytes.NewReader(nil)
@@ -73,7 +72,7 @@ func OpenJournal(dir string, warn func(error)) (*JournalReader, error) {
 		r.files = append(r.files, f)
 		return f
 	}
-	secs, err := os.Open(filepath.Join(dir, SecondsFile))
+	secs, err := plainfile.Open(dir, SecondsFile)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/atomicfile"
+	"github.com/kvbench/kvbench/internal/plainfile"
 )
 
 // The files of a run's directory, and of a worker's within it.
@@ -100,10 +101,15 @@ func WorkerDir(run, worker string) (string, error) {
 }
 
 // Find returns the directories of runs that path stands for: itself, or those
-// in it, oldest first.
+// in it, oldest first. Symbolic links are followed for path itself, and nowhere below it.
 func Find(path string) ([]string, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return nil, err
+		}
+	}
 	isRun := func(dir string) (bool, error) {
-		_, err := os.Stat(filepath.Join(dir, RunFile))
+		_, err := os.Lstat(filepath.Join(dir, RunFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}
@@ -147,7 +153,7 @@ func writeJSON(path string, v any) error {
 }
 
 func readJSON(path string, v any) error {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.ReadIn(filepath.Dir(path), filepath.Base(path), plainfile.MaxSmall)
 	if err != nil {
 		return err
 	}

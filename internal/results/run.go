@@ -5,10 +5,10 @@ package results
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -119,7 +119,7 @@ func WriteRun(dir string, r *Run) error {
 // ReadRun reads and checks run.json of a run's directory.
 func ReadRun(dir string) (*Run, error) {
 	path := filepath.Join(dir, RunFile)
-	text, err := os.ReadFile(path)
+	text, err := plainfile.ReadIn(dir, RunFile, MaxRunBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +130,12 @@ func ReadRun(dir string) (*Run, error) {
 	return r, nil
 }
 
+// The bounds of run.json. It travels in one message, see package control.
+const (
+	MaxRunBytes = 8 << 20
+	MaxWorkers  = 10_000
+)
+
 // ParseRun reads and checks the text of run.json.
 func ParseRun(text []byte) (*Run, error) {
 	var r Run
@@ -138,6 +144,9 @@ func ParseRun(text []byte) (*Run, error) {
 	}
 	if r.Version != Version {
 		return nil, fmt.Errorf("version %d, and this program reads %d: use the kvbench that wrote it", r.Version, Version)
+	}
+	if len(r.Fleet) > MaxWorkers {
+		return nil, fmt.Errorf("it names %d workers, and a run has %d at most", len(r.Fleet), MaxWorkers)
 	}
 	names := make(map[string]bool)
 	for _, m := range r.Fleet {

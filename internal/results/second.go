@@ -10,14 +10,13 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/plainfile"
 )
 
 // Second is a line of seconds.csv: one interval of one worker at a glance. Its
@@ -279,7 +278,7 @@ func (s *Second) outcome(row measure.Row) *int64 {
 // a [*LineError]; the ones after it follow.
 func Seconds(dir string) iter.Seq2[Second, error] {
 	return func(yield func(Second, error) bool) {
-		f, err := os.Open(filepath.Join(dir, SecondsFile))
+		f, err := plainfile.Open(dir, SecondsFile)
 		if err != nil {
 			yield(Second{}, err)
 			return

@@ -117,7 +117,7 @@ var harmless = map[string]string{
 	"verbose":                                "errors are counted by class and their first texts kept",
 	"reportlatencyforeacherror":              "errors have their own histograms, by class",
 	"latencytrackederrors":                   "errors have their own histograms, by class",
-	"debug.pprof":                            "profiles are at the worker's --metrics address",
+	"debug.pprof":                            "profiles are at the worker's --metrics address, with --pprof",
 	"dropdata":                               "kvbench never drops data",
 	"spin.sleep":                             "lanes do not sleep per thread",
 	"core_workload_insertion_retry_interval": "retries are immediate; the client backs off by itself",

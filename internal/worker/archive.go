@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -41,7 +42,7 @@ func (a archive) create(id, name string, record []byte) (string, error) {
 }
 
 func (a archive) has(id string) bool {
-	_, err := os.Stat(filepath.Join(a.dir, id))
+	_, err := os.Lstat(filepath.Join(a.dir, id))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
@@ -141,7 +142,7 @@ func (w *Worker) Record(_ context.Context, req *workerpb.RecordRequest) (*worker
 	if err != nil {
 		return nil, err
 	}
-	record, err := os.ReadFile(filepath.Join(filepath.Dir(dir), results.RunFile))
+	record, err := plainfile.ReadIn(filepath.Dir(dir), results.RunFile, results.MaxRunBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (w *Worker) Collect(req *workerpb.CollectRequest, out grpc.ServerStreamingS
 		if name == results.WorkerFile {
 			have, known = 0, false // it is replaced, not appended to
 		}
-		if err := sendFile(out, filepath.Join(dir, name), name, have, known); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := sendFile(out, dir, name, have, known); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -171,8 +172,8 @@ func (w *Worker) Collect(req *workerpb.CollectRequest, out grpc.ServerStreamingS
 
 // sendFile sends what a file holds from offset on, as far as it went when it was
 // opened. A file that the caller does not know is sent even when it is empty.
-func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], path, name string, offset int64, known bool) error {
-	f, err := os.Open(path)
+func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], dir, name string, offset int64, known bool) error {
+	f, err := plainfile.Open(dir, name)
 	if err != nil {
 		return err
 	}
