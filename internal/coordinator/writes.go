@@ -3,21 +3,26 @@
 package coordinator
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/ledger"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
 const (
 	readBackPoll = 100 * time.Millisecond
-	attestBatch  = 200 // disputes in a question
-	attestTime   = 10 * time.Second
+	askBatch     = 100 // keys in a question
+	askTime      = 10 * time.Second
 
 	// What clocks may differ by, beside what their comparison says: it was made
 	// before the start, and quartz is off by some 50 millionths.
@@ -26,7 +31,7 @@ const (
 )
 
 // verifyWrites waits until no worker writes any more, has all read back what they
-// have written, decides what they dispute, and lets them end.
+// have written, decides what differs, and lets them end.
 func (r *running) verifyWrites(ctx context.Context, done <-chan struct{}) {
 	tick := time.NewTicker(readBackPoll)
 	defer tick.Stop()
@@ -81,129 +86,227 @@ func (r *running) written() (writers []*part, all bool) {
 	return writers, true
 }
 
-// dispute is a key that does not hold what a worker was told OK for.
-type dispute struct {
-	*workerpb.Dispute
+// mismatch is a key that does not hold what a worker was told OK for.
+type mismatch struct {
+	*workerpb.Mismatch
 	by *part
 
-	other      *part // that may have written the value
-	otherEnd   time.Duration
-	undecided  bool // somebody cannot be asked
-	unfollowed bool // somebody knows nothing of the key
+	other     *part // that may have written the value
+	otherEnd  time.Duration
+	undecided bool // somebody cannot be asked, or knows nothing of the key
 }
 
-// readBack has all workers read back what they have written, and decides the disputes.
+// readBack has all workers read back what they have written, one part of all keys after the
+// other, so that only the keys of one part are ever held, and decides what differs.
 func (r *running) readBack(ctx context.Context, writers []*part) *results.Verification {
-	v := &results.Verification{Of: results.OfWrites, Fraction: 1, Problems: []results.Problem{}}
-	var (
-		wg       sync.WaitGroup
-		mu       sync.Mutex
-		disputes []*dispute
-	)
-	for _, p := range writers {
-		wg.Go(func() {
-			resp, err := p.client.ReadBack(ctx, &workerpb.ReadBackRequest{RunId: r.job.RunID})
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				v.Partial = true
-				v.Notes = append(v.Notes, fmt.Sprintf("%s did not read back what it wrote: %s", p.name, failure(err)))
-				return
-			}
-			v.Expected += resp.GetKeys()
-			v.Checked += resp.GetKeys() - resp.GetUnread()
-			v.Unread += resp.GetUnread()
-			v.Fraction = min(v.Fraction, resp.GetTracked())
-			if untold := resp.GetDisputed() - int64(len(resp.GetDisputes())); untold > 0 {
-				v.Undecided += untold
-				v.Partial = true
-				v.Notes = append(v.Notes, fmt.Sprintf("%s found %d keys that differ, of which %d were looked into", p.name, resp.GetDisputed(), len(resp.GetDisputes())))
-			}
-			for _, d := range resp.GetDisputes() {
-				disputes = append(disputes, &dispute{Dispute: d, by: p})
-			}
-		})
-	}
-	wg.Wait()
+	v := &results.Verification{Of: results.OfWrites, Problems: []results.Problem{}}
 	if len(writers) < len(r.parts) {
 		v.Partial = true
 		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d workers could not say what they wrote", len(r.parts)-len(writers), len(r.parts)))
-		for _, d := range disputes {
-			d.undecided = true
-		}
 	}
-	r.attest(ctx, writers, disputes)
+	silent := make([]bool, len(writers)) // of whom nothing is known any more
+	for part := range ledger.Parts {
+		r.readPart(ctx, part, writers, silent, v)
+	}
 	if v.Fraction < 1 {
 		v.Notes = append(v.Notes, fmt.Sprintf("a sample of all keys was followed, %.3g %% of them: -p verifywrites.keys sets how many", 100*v.Fraction))
 	}
-	r.decide(v, disputes)
 	return v
 }
 
-// attest asks every worker about the disputes of the others.
-func (r *running) attest(ctx context.Context, writers []*part, disputes []*dispute) {
-	for batch := range slices.Chunk(disputes, attestBatch) {
-		req := &workerpb.AttestRequest{RunId: r.job.RunID}
-		for _, d := range batch {
-			req.Disputes = append(req.Disputes, &workerpb.Dispute{Key: d.GetKey(), Found: d.GetFound()})
+// partRead is what a worker read back of a part of all keys.
+type partRead struct {
+	keys, unread []uint64
+	mismatches   []*mismatch
+	level        uint
+}
+
+// readPart adds what all workers find in one part of the keys.
+func (r *running) readPart(ctx context.Context, number int, writers []*part, silent []bool, v *results.Verification) {
+	reads, failures := make([]*partRead, len(writers)), make([]error, len(writers))
+	var wg sync.WaitGroup
+	for i, p := range writers {
+		if !silent[i] {
+			wg.Go(func() { reads[i], failures[i] = r.readFrom(ctx, p, number) })
 		}
-		for _, p := range writers {
-			asked, cancel := context.WithTimeout(ctx, attestTime)
-			resp, err := p.client.Attest(asked, req)
-			cancel()
-			for i, d := range batch {
-				switch {
-				case d.by == p:
-				case err != nil || len(resp.GetAnswers()) != len(batch):
-					d.undecided = true
-				case resp.GetAnswers()[i].GetMine():
-					if end := time.Duration(resp.GetAnswers()[i].GetEndNanos()); d.other == nil || end > d.otherEnd {
-						d.other, d.otherEnd = p, end
-					}
-				case !resp.GetAnswers()[i].GetFollowed():
-					d.unfollowed = true
+	}
+	wg.Wait()
+	var level uint // that all have in common
+	for i, p := range writers {
+		if err := failures[i]; err != nil {
+			silent[i], v.Partial = true, true
+			v.Notes = append(v.Notes, fmt.Sprintf("%s did not read back all that it wrote: %s", p.name, failure(err)))
+		}
+		if reads[i] != nil {
+			level = max(level, reads[i].level)
+		}
+	}
+	v.Fraction += math.Exp2(-float64(level)) / ledger.Parts
+	unknown := len(writers) < len(r.parts) || slices.Contains(silent, true)
+	keys, unread := make(map[uint64]bool), make(map[uint64]bool)
+	var found []*mismatch
+	for _, read := range reads {
+		if read == nil {
+			continue
+		}
+		followed := func(hash uint64) bool { return ledger.Follows(hash, level) }
+		note(keys, read.keys, followed)
+		note(unread, read.unread, followed)
+		for _, m := range read.mismatches {
+			m.undecided = unknown
+			// Of a key that not all follow, only what does not depend on the others can be said.
+			if followed(m.GetHash()) || m.GetProblem() != "" {
+				keys[m.GetHash()] = true
+				found = append(found, m)
+			}
+		}
+	}
+	v.Expected += int64(len(keys))
+	v.Checked += int64(len(keys) - len(unread))
+	v.Unread += int64(len(unread))
+	r.ask(ctx, writers, found)
+	r.decide(v, found)
+}
+
+// note adds those hashes that are followed to a set.
+func note(to map[uint64]bool, hashes []uint64, followed func(uint64) bool) {
+	for _, hash := range hashes {
+		if followed(hash) {
+			to[hash] = true
+		}
+	}
+}
+
+// readFrom has a worker read back a part. With an error, what it returns is not all.
+func (r *running) readFrom(ctx context.Context, p *part, number int) (*partRead, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read := &partRead{}
+	stream, err := p.client.ReadBack(ctx, &workerpb.ReadBackRequest{RunId: r.job.RunID, Part: int32(number)})
+	for err == nil {
+		var piece *workerpb.ReadBackResponse
+		if piece, err = stream.Recv(); err != nil {
+			break
+		}
+		read.keys = append(read.keys, piece.GetKeys()...)
+		read.unread = append(read.unread, piece.GetUnread()...)
+		read.level = max(read.level, uint(piece.GetLevel()))
+		for _, m := range piece.GetMismatches() {
+			read.mismatches = append(read.mismatches, &mismatch{Mismatch: m, by: p})
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return read, err
+}
+
+// ask asks every worker what it wrote to the keys that others found to differ.
+func (r *running) ask(ctx context.Context, writers []*part, found []*mismatch) {
+	for batch := range slices.Chunk(found, askBatch) {
+		var wg sync.WaitGroup
+		answers := make([][]*workerpb.Wrote, len(writers))
+		for i, p := range writers {
+			req := &workerpb.WroteRequest{RunId: r.job.RunID}
+			for _, m := range batch {
+				if m.by != p {
+					req.Mismatches = append(req.Mismatches, &workerpb.Mismatch{Key: m.GetKey(), Found: m.GetFound()})
 				}
+			}
+			if len(req.Mismatches) == 0 {
+				continue
+			}
+			wg.Go(func() {
+				asked, cancel := context.WithTimeout(ctx, askTime)
+				defer cancel()
+				if resp, err := p.client.Wrote(asked, req); err == nil && len(resp.GetAnswers()) == len(req.Mismatches) {
+					answers[i] = resp.GetAnswers()
+				}
+			})
+		}
+		wg.Wait()
+		for i, p := range writers {
+			rest := answers[i]
+			for _, m := range batch {
+				switch {
+				case m.by == p:
+					continue
+				case len(rest) == 0:
+					m.undecided = true
+					continue
+				case rest[0].GetMine():
+					if end := time.Duration(rest[0].GetEndNanos()); m.other == nil || end > m.otherEnd {
+						m.other, m.otherEnd = p, end
+					}
+				case !rest[0].GetFollowed():
+					m.undecided = true
+				}
+				rest = rest[1:]
 			}
 		}
 	}
 }
 
-// decide counts the disputes by what they are.
-func (r *running) decide(v *results.Verification, disputes []*dispute) {
+// claim is what is said of a key, from the least to the worst.
+type claim int
+
+const (
+	nothing claim = iota
+	undecided
+	missing
+	stale
+	wrong
+)
+
+// claim says what a mismatch shows.
+func (m *mismatch) claim(elapsed time.Duration) (claim, string) {
+	acked := time.Duration(m.GetStartNanos())
+	switch {
+	case m.GetProblem() != "":
+		return wrong, "holds a row that " + m.GetProblem()
+	case m.other != nil && m.otherEnd >= acked-slack(m.by, m.other, elapsed):
+		return nothing, "" // written at the same time, or later
+	case m.other != nil:
+		return stale, fmt.Sprintf("is older than acknowledged: it holds what %s was told OK for at %.3f s", m.other.name, m.otherEnd.Seconds())
+	case m.undecided:
+		return undecided, ""
+	case m.GetGone():
+		return missing, "is gone"
+	default:
+		return stale, "is older than acknowledged: it holds what no worker wrote last"
+	}
+}
+
+// decide counts keys by what is said of them: the worst, if several workers wrote to one.
+func (r *running) decide(v *results.Verification, found []*mismatch) {
 	elapsed := time.Since(r.zero)
-	seen := make(map[string]bool) // several workers may have written a key that is lost
-	for _, d := range disputes {
-		acked := time.Duration(d.GetStartNanos())
-		text := ""
-		var count *int64
-		switch {
-		case d.GetProblem() != "":
-			text, count = "holds a row that "+d.GetProblem(), &v.Wrong
-		case d.other != nil && d.otherEnd >= acked-slack(d.by, d.other, elapsed):
-			continue // written at the same time, or later
-		case d.other != nil:
-			text, count = fmt.Sprintf("is older than acknowledged: it holds what %s was told OK for at %.3f s", d.other.name, d.otherEnd.Seconds()), &v.Stale
-		case d.unfollowed && v.Fraction < 1: // in another worker's sample it is not
-			v.Expected--
-			v.Checked--
-			continue
-		case d.undecided, d.unfollowed:
+	slices.SortFunc(found, func(a, b *mismatch) int { return bytes.Compare(a.GetKey(), b.GetKey()) })
+	for len(found) > 0 {
+		n := 1
+		for n < len(found) && bytes.Equal(found[n].GetKey(), found[0].GetKey()) {
+			n++
+		}
+		what, text, by := nothing, "", found[0]
+		for _, m := range found[:n] {
+			if c, t := m.claim(elapsed); c > what {
+				what, text, by = c, t, m
+			}
+		}
+		found = found[n:]
+		switch what {
+		case undecided:
 			v.Undecided++
-			continue
-		case d.GetGone():
-			text, count = "is gone", &v.Missing
-		default:
-			text, count = "is older than acknowledged: it holds what no worker wrote last", &v.Stale
+		case missing:
+			v.Missing++
+		case stale:
+			v.Stale++
+		case wrong:
+			v.Wrong++
 		}
-		if seen[string(d.GetKey())] {
-			continue
-		}
-		seen[string(d.GetKey())] = true
-		*count++
-		if len(v.Problems) < workload.MaxProblems {
-			at := time.Duration(d.GetEndNanos()).Seconds()
-			key := fmt.Sprintf("%q", d.GetKey())
-			v.Problems = append(v.Problems, results.Problem{Worker: d.by.name, Key: key[1 : len(key)-1], Text: text, AtS: &at})
+		if text != "" && len(v.Problems) < workload.MaxProblems {
+			at := time.Duration(by.GetEndNanos()).Seconds()
+			key := fmt.Sprintf("%q", by.GetKey())
+			v.Problems = append(v.Problems, results.Problem{Worker: by.by.name, Key: key[1 : len(key)-1], Text: text, AtS: &at})
 		}
 	}
 }

@@ -12,6 +12,7 @@
 package ledger
 
 import (
+	"iter"
 	"math"
 	"sync"
 
@@ -22,10 +23,11 @@ import (
 // a hash, and from then on follows the other half only: what it says of those
 // stays complete.
 type Ledger struct {
-	shards [shards]shard
+	shards [Parts]shard
 }
 
-const shards = 64
+// Parts is into how many parts, by their hashes, keys are divided: the same ones in every ledger.
+const Parts = 64
 
 type shard struct {
 	mu    sync.Mutex
@@ -59,7 +61,7 @@ const mostWrites = 16
 func New(keys int) *Ledger {
 	l := &Ledger{}
 	for i := range l.shards {
-		l.shards[i] = shard{most: max(1, keys/shards), keys: make(map[uint64]*entry)}
+		l.shards[i] = shard{most: max(1, keys/Parts), keys: make(map[uint64]*entry)}
 	}
 	return l
 }
@@ -75,12 +77,15 @@ func Hash(value []byte) uint64 {
 	return max(1, xxhash.Sum64(value))
 }
 
-func (s *shard) follows(hash uint64) bool { return hash/shards&(1<<s.level-1) == 0 }
+func (s *shard) follows(hash uint64) bool { return Follows(hash, s.level) }
+
+// Follows tells whether a ledger at that level follows a key with that hash.
+func Follows(hash uint64, level uint) bool { return hash/Parts&(1<<level-1) == 0 }
 
 // Begin notes that a value is about to be written.
 func (l *Ledger) Begin(key []byte, value uint64) {
 	hash := xxhash.Sum64(key)
-	s := &l.shards[hash%shards]
+	s := &l.shards[hash%Parts]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.follows(hash) {
@@ -122,7 +127,7 @@ func (s *shard) thin(hash uint64) bool {
 // known is never acknowledged.
 func (l *Ledger) Acknowledge(key []byte, value uint64, at Span) {
 	hash := xxhash.Sum64(key)
-	s := &l.shards[hash%shards]
+	s := &l.shards[hash%Parts]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.keys[hash]
@@ -158,40 +163,35 @@ func (l *Ledger) Acknowledge(key []byte, value uint64, at Span) {
 // Key is a key with an acknowledged write.
 type Key struct {
 	Key  []byte
+	Hash uint64
 	Last Span // of the acknowledged write that began last
 }
 
-// Keys yields every key with an acknowledged write of which something can be said.
-// Nothing may be written meanwhile.
-func (l *Ledger) Keys(yield func(Key) bool) {
-	for i := range l.shards {
-		for _, e := range l.shards[i].keys {
-			if e.lost || e.last.End < 0 {
-				continue
-			}
-			if !yield(Key{[]byte(e.key), e.last}) {
+// Keys yields every key of a part with an acknowledged write of which something can be
+// said. Nothing may be written meanwhile.
+func (l *Ledger) Keys(part int) iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for hash, e := range l.shards[part].keys {
+			if !e.lost && e.last.End >= 0 && !yield(Key{[]byte(e.key), hash, e.last}) {
 				return
 			}
 		}
 	}
 }
 
-// Fraction returns how many of all keys are followed.
-func (l *Ledger) Fraction() float64 {
-	var sum float64
-	for i := range l.shards {
-		l.shards[i].mu.Lock()
-		sum += math.Exp2(-float64(l.shards[i].level))
-		l.shards[i].mu.Unlock()
-	}
-	return sum / shards
+// Level says which keys of a part are followed (see [Follows]): one of 2 to that power.
+func (l *Ledger) Level(part int) uint {
+	s := &l.shards[part]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
 }
 
-// Attest tells whether the key may hold a value that this worker has written: end is
+// Wrote tells whether the key may hold a value that this worker has written: end is
 // when the write was acknowledged, or Never. followed is false when nothing is known of the key.
-func (l *Ledger) Attest(key []byte, value uint64) (end int64, mine, followed bool) {
+func (l *Ledger) Wrote(key []byte, value uint64) (end int64, mine, followed bool) {
 	hash := xxhash.Sum64(key)
-	s := &l.shards[hash%shards]
+	s := &l.shards[hash%Parts]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.keys[hash]

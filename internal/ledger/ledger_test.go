@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -42,7 +43,7 @@ func TestReplaced(t *testing.T) {
 			}
 		}
 		for value, want := range test.want {
-			if _, mine, followed := l.Attest(key, value); mine != want || !followed {
+			if _, mine, followed := l.Wrote(key, value); mine != want || !followed {
 				t.Errorf("%s: value %d: %v, want %v", test.name, value, mine, want)
 			}
 		}
@@ -50,7 +51,7 @@ func TestReplaced(t *testing.T) {
 }
 
 // Whatever a register holds that takes each write at some moment between its start
-// and its end is a value that the ledger attests; and when the last writes do not
+// and its end is a value that the ledger knows; and when the last writes do not
 // overlap, nothing else is.
 func TestNoFalseClaims(t *testing.T) {
 	t.Parallel()
@@ -95,13 +96,13 @@ func TestNoFalseClaims(t *testing.T) {
 				l.Acknowledge([]byte("k"), e.op.value, Span{e.op.start, e.op.end})
 			}
 		}
-		if _, mine, _ := l.Attest([]byte("k"), holds.value); !mine {
+		if _, mine, _ := l.Wrote([]byte("k"), holds.value); !mine {
 			t.Fatalf("seed %d: %+v holds %d, which would be called lost", seed, ops, holds.value)
 		}
 		for _, o := range ops {
 			replaced := slices.ContainsFunc(ops, func(p op) bool { return o.known && p.known && o.end < p.start })
-			if _, mine, _ := l.Attest([]byte("k"), o.value); mine == replaced {
-				t.Fatalf("seed %d: %+v: value %d attested %v, replaced %v", seed, ops, o.value, mine, replaced)
+			if _, mine, _ := l.Wrote([]byte("k"), o.value); mine == replaced {
+				t.Fatalf("seed %d: %+v: value %d known %v, replaced %v", seed, ops, o.value, mine, replaced)
 			}
 		}
 	}
@@ -116,15 +117,21 @@ func TestMemoryIsBounded(t *testing.T) {
 		l.Acknowledge(key(i), uint64(i+1), Span{int64(i), int64(i) + 1})
 	}
 	kept := 0
-	for range l.Keys {
-		kept++
+	var f float64
+	for part := range Parts {
+		for k := range l.Keys(part) {
+			if k.Hash%Parts != uint64(part) || !Follows(k.Hash, l.Level(part)) {
+				t.Fatalf("key %s is in part %d at level %d", k.Key, part, l.Level(part))
+			}
+			kept++
+		}
+		f += math.Exp2(-float64(l.Level(part))) / Parts
 	}
-	f := l.Fraction()
 	if kept > 6400 || kept < 1600 || f < 1.0/64 || f > 1.0/8 {
 		t.Errorf("%d keys are kept, a fraction of %v", kept, f)
 	}
 	for i := range 100_000 {
-		_, mine, followed := l.Attest(key(i), uint64(i+1))
+		_, mine, followed := l.Wrote(key(i), uint64(i+1))
 		if mine != followed {
 			t.Fatalf("key %d: mine %v, followed %v", i, mine, followed)
 		}
@@ -138,11 +145,13 @@ func TestTooManyUnknownWrites(t *testing.T) {
 		l.Begin([]byte("k"), i+1)
 	}
 	l.Acknowledge([]byte("k"), mostWrites+1, Span{10, 20})
-	if _, mine, followed := l.Attest([]byte("k"), 1); mine || followed {
+	if _, mine, followed := l.Wrote([]byte("k"), 1); mine || followed {
 		t.Error("something is said of a key whose writes were not all kept")
 	}
-	for k := range l.Keys {
-		t.Errorf("%s is to be read back", k.Key)
+	for part := range Parts {
+		for k := range l.Keys(part) {
+			t.Errorf("%s is to be read back", k.Key)
+		}
 	}
 }
 

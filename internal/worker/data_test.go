@@ -3,16 +3,19 @@
 package worker
 
 import (
+	"context"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/ledger"
 	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
@@ -120,16 +123,41 @@ var followed = map[string]string{
 	"readproportion": "0", "updateproportion": "1", "updatemissing": "true", "operationcount": "500", "maxexecutiontime": "0", "verifywrites": "true",
 }
 
+// readBack gathers what a worker answers.
+type readBack struct {
+	grpc.ServerStreamingServer[workerpb.ReadBackResponse]
+	ctx          context.Context
+	keys, unread []uint64
+	mismatches   []*workerpb.Mismatch
+}
+
+func (r *readBack) Context() context.Context { return r.ctx }
+
+func (r *readBack) Send(piece *workerpb.ReadBackResponse) error {
+	r.keys = append(r.keys, piece.GetKeys()...)
+	r.unread = append(r.unread, piece.GetUnread()...)
+	r.mismatches = append(r.mismatches, piece.GetMismatches()...)
+	return nil
+}
+
 // TestReadBack: what was written is compared with what is there, for as long as the
 // run is not let go.
 func TestReadBack(t *testing.T) {
 	t.Parallel()
 	db := &memory.DB{Delay: time.Millisecond}
 	w := newWorker(t, db, nil)
-	readBack := func() (*workerpb.ReadBackResponse, error) {
-		return w.ReadBack(t.Context(), &workerpb.ReadBackRequest{RunId: "r"})
+	readBack := func() (all readBack, err error) {
+		for part := range int32(ledger.Parts) {
+			all.ctx = t.Context()
+			if err := w.ReadBack(&workerpb.ReadBackRequest{RunId: "r", Part: part}, &all); err != nil {
+				return all, err
+			}
+		}
+		return all, nil
 	}
-	prepare(t, w, request("r", followed))
+	many := maps.Clone(followed)
+	many["recordcount"], many["operationcount"] = "3000", "6000"
+	prepare(t, w, request("r", many))
 	if _, err := readBack(); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("before the start: %v", err)
 	}
@@ -139,8 +167,12 @@ func TestReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all.GetKeys() != int64(db.Keys()) || all.GetMatched() != all.GetKeys() || all.GetDisputed() != 0 || all.GetTracked() != 1 {
-		t.Errorf("%v, of %d keys", all, db.Keys())
+	if len(all.keys) != db.Keys() || len(all.mismatches)+len(all.unread) != 0 {
+		t.Errorf("%d keys of %d, %d unread, mismatches %v", len(all.keys), db.Keys(), len(all.unread), all.mismatches)
+	}
+	err = w.ReadBack(&workerpb.ReadBackRequest{RunId: "r", Part: ledger.Parts}, &all)
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a part that is none: %v", err)
 	}
 	var gone, old string
 	db.Change(func(rows map[string][]byte) {
@@ -158,17 +190,17 @@ func TestReadBack(t *testing.T) {
 		rows[old] = []byte("older")
 	})
 	spoilt, err := readBack()
-	if err != nil || spoilt.GetDisputed() != 2 || spoilt.GetMatched() != all.GetKeys()-2 {
+	if err != nil || len(spoilt.mismatches) != 2 || len(spoilt.keys) != len(all.keys) {
 		t.Fatalf("%v, %v", spoilt, err)
 	}
-	for _, d := range spoilt.GetDisputes() {
+	for _, d := range spoilt.mismatches {
 		key := string(d.GetKey())
 		if key != gone && key != old || d.GetGone() != (key == gone) || d.GetEndNanos() <= 0 || d.GetStartNanos() > d.GetEndNanos() {
-			t.Errorf("dispute %v", d)
+			t.Errorf("mismatch %v", d)
 		}
 	}
-	answers, err := w.Attest(t.Context(), &workerpb.AttestRequest{RunId: "r", Disputes: append(spoilt.GetDisputes(),
-		&workerpb.Dispute{Key: []byte("usertable:nobody's"), Found: 1})})
+	answers, err := w.Wrote(t.Context(), &workerpb.WroteRequest{RunId: "r", Mismatches: append(spoilt.mismatches,
+		&workerpb.Mismatch{Key: []byte("usertable:nobody's"), Found: 1})})
 	if err != nil || len(answers.GetAnswers()) != 3 {
 		t.Fatalf("%v, %v", answers, err)
 	}
@@ -176,6 +208,14 @@ func TestReadBack(t *testing.T) {
 		if a.GetMine() || !a.GetFollowed() {
 			t.Errorf("answer %v", a)
 		}
+	}
+	db.Change(func(rows map[string][]byte) {
+		for key := range rows {
+			rows[key] = []byte("older")
+		}
+	})
+	if every, err := readBack(); err != nil || len(every.mismatches) != len(all.keys) || len(every.mismatches) < 2000 {
+		t.Errorf("%d of %d keys differ, %v", len(every.mismatches), len(all.keys), err)
 	}
 	if _, err := w.Stop(t.Context(), &workerpb.StopRequest{RunId: "r"}); err != nil {
 		t.Fatal(err)

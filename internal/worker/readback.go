@@ -3,10 +3,12 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -18,44 +20,51 @@ import (
 
 // How writes are read back.
 const (
-	readBackBatch  = 64   // keys in a call
-	readBackCalls  = 16   // calls at the same time, per lane
-	mostDisputes   = 1000 // that are told
-	mostDisputeKey = 1024 // bytes of all keys and texts, per dispute, on average; longer ones are not told
+	readBackBatch = 64 // keys in a call
+	readBackCalls = 16 // calls at the same time, per lane
 )
 
 // ReadBack implements [workerpb.WorkerServer].
-func (w *Worker) ReadBack(ctx context.Context, req *workerpb.ReadBackRequest) (*workerpb.ReadBackResponse, error) {
+func (w *Worker) ReadBack(req *workerpb.ReadBackRequest, out grpc.ServerStreamingServer[workerpb.ReadBackResponse]) error {
+	part := int(req.GetPart())
+	if part < 0 || part >= ledger.Parts {
+		return status.Errorf(codes.InvalidArgument, "part %d: want 0 to %d", part, ledger.Parts-1)
+	}
 	r, k, err := w.read(req.GetRunId())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer k.reading.Done()
-	resp := &workerpb.ReadBackResponse{Tracked: k.ledger.Fraction()}
-	var mu sync.Mutex
+	if err := out.Send(&workerpb.ReadBackResponse{Level: uint32(k.ledger.Level(part))}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(out.Context())
+	defer cancel(nil)
+	var sending sync.Mutex
 	chunks := make(chan []ledger.Key)
 	var readers sync.WaitGroup
 	for _, s := range k.sessions {
 		readers.Go(func() {
 			for keys := range chunks {
-				some := k.compare(s, keys)
-				mu.Lock()
-				merge(resp, some)
-				mu.Unlock()
+				for _, piece := range k.compare(s, keys) {
+					sending.Lock()
+					err := out.Send(piece)
+					sending.Unlock()
+					if err != nil {
+						cancel(err)
+					}
+				}
 			}
 		})
 	}
-	err = k.deal(ctx, chunks, r.released)
+	err = k.deal(ctx, part, chunks, r.released)
 	close(chunks)
 	readers.Wait()
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
+	return cmp.Or(err, context.Cause(ctx))
 }
 
-// deal hands out the keys to read back, many at a time.
-func (k *followedTask) deal(ctx context.Context, to chan<- []ledger.Key, released <-chan struct{}) error {
+// deal hands out the keys of a part to read back, many at a time.
+func (k *followedTask) deal(ctx context.Context, part int, to chan<- []ledger.Key, released <-chan struct{}) error {
 	var keys []ledger.Key
 	hand := func() error {
 		select {
@@ -68,7 +77,7 @@ func (k *followedTask) deal(ctx context.Context, to chan<- []ledger.Key, release
 			return status.FromContextError(ctx.Err()).Err()
 		}
 	}
-	for key := range k.ledger.Keys {
+	for key := range k.ledger.Keys(part) {
 		keys = append(keys, key)
 		if len(keys) == readBackBatch*readBackCalls {
 			if err := hand(); err != nil {
@@ -101,9 +110,9 @@ func (r *run) beginReading() (*followedTask, error) {
 	return k, nil
 }
 
-// compare reads keys and compares what they hold with what was written.
-func (k *followedTask) compare(s store.Session, keys []ledger.Key) *workerpb.ReadBackResponse {
-	some := &workerpb.ReadBackResponse{Keys: int64(len(keys))}
+// compare reads keys and compares what they hold with what was written. The answer is in
+// pieces, none of which is large.
+func (k *followedTask) compare(s store.Session, keys []ledger.Key) []*workerpb.ReadBackResponse {
 	check := func(_, _ []byte) error { return nil }
 	if k.spec.Integrity {
 		rows := *k.spec
@@ -122,30 +131,38 @@ func (k *followedTask) compare(s store.Session, keys []ledger.Key) *workerpb.Rea
 		calls = append(calls, c)
 	}
 	_ = store.DoAll(s, calls, &k.clock, k.spec.TiKV.Timeout) // each call tells for itself
+	piece := &workerpb.ReadBackResponse{}
+	pieces, size := []*workerpb.ReadBackResponse{piece}, 0
 	for i, c := range calls {
-		if c.Class != store.OK || len(c.Found) != len(c.Keys) {
-			some.Unread += int64(len(c.Keys))
-			continue
-		}
 		for j, key := range c.Keys {
-			value := c.Found[j]
-			found := ledger.Hash(value)
-			if _, mine, followed := k.ledger.Attest(key, found); mine || !followed {
-				some.Matched++
+			read := keys[i*readBackBatch+j]
+			piece.Keys = append(piece.Keys, read.Hash)
+			if c.Class != store.OK || len(c.Found) != len(c.Keys) {
+				piece.Unread = append(piece.Unread, read.Hash)
 				continue
 			}
-			last := keys[i*readBackBatch+j].Last
-			d := &workerpb.Dispute{Key: key, Found: found, Gone: value == nil, StartNanos: last.Start, EndNanos: last.End}
+			value := c.Found[j]
+			found := ledger.Hash(value)
+			if _, mine, followed := k.ledger.Wrote(key, found); mine || !followed {
+				continue
+			}
+			m := &workerpb.Mismatch{
+				Key: key, Hash: read.Hash, Found: found, Gone: value == nil,
+				StartNanos: read.Last.Start, EndNanos: read.Last.End,
+			}
 			if value != nil {
 				if err := check(key, value); err != nil {
-					d.Problem = problemOf(err)
+					m.Problem = problemOf(err)
 				}
 			}
-			some.Disputed++
-			some.Disputes = append(some.Disputes, d)
+			piece.Mismatches = append(piece.Mismatches, m)
+			if size += len(m.GetKey()) + len(m.GetProblem()); size > pieceBytes {
+				piece, size = &workerpb.ReadBackResponse{}, 0
+				pieces = append(pieces, piece)
+			}
 		}
 	}
-	return some
+	return pieces
 }
 
 func problemOf(err error) string {
@@ -155,30 +172,17 @@ func problemOf(err error) string {
 	return err.Error()
 }
 
-// merge adds some of what was read back to the whole.
-func merge(all, some *workerpb.ReadBackResponse) {
-	all.Keys += some.GetKeys()
-	all.Matched += some.GetMatched()
-	all.Unread += some.GetUnread()
-	all.Disputed += some.GetDisputed()
-	for _, d := range some.GetDisputes() {
-		if len(all.Disputes) < mostDisputes && len(d.GetKey())+len(d.GetProblem()) <= mostDisputeKey {
-			all.Disputes = append(all.Disputes, d)
-		}
-	}
-}
-
-// Attest implements [workerpb.WorkerServer].
-func (w *Worker) Attest(_ context.Context, req *workerpb.AttestRequest) (*workerpb.AttestResponse, error) {
+// Wrote implements [workerpb.WorkerServer].
+func (w *Worker) Wrote(_ context.Context, req *workerpb.WroteRequest) (*workerpb.WroteResponse, error) {
 	_, k, err := w.read(req.GetRunId())
 	if err != nil {
 		return nil, err
 	}
 	defer k.reading.Done()
-	resp := &workerpb.AttestResponse{}
-	for _, d := range req.GetDisputes() {
-		end, mine, followed := k.ledger.Attest(d.GetKey(), d.GetFound())
-		resp.Answers = append(resp.Answers, &workerpb.Attestation{Followed: followed, Mine: mine, EndNanos: end})
+	resp := &workerpb.WroteResponse{}
+	for _, m := range req.GetMismatches() {
+		end, mine, followed := k.ledger.Wrote(m.GetKey(), m.GetFound())
+		resp.Answers = append(resp.Answers, &workerpb.Wrote{Followed: followed, Mine: mine, EndNanos: end})
 	}
 	return resp, nil
 }

@@ -1400,6 +1400,7 @@ func (x *StopResponse) GetRun() *RunStatus {
 type ReadBackRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Part          int32                  `protobuf:"varint,2,opt,name=part,proto3" json:"part,omitempty"` // of the keys, by their hashes: from 0 to 63
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1441,14 +1442,21 @@ func (x *ReadBackRequest) GetRunId() string {
 	return ""
 }
 
+func (x *ReadBackRequest) GetPart() int32 {
+	if x != nil {
+		return x.Part
+	}
+	return 0
+}
+
+// ReadBackResponse is the next piece of an answer.
 type ReadBackResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Keys          int64                  `protobuf:"varint,1,opt,name=keys,proto3" json:"keys,omitempty"`         // those with an acknowledged write
-	Matched       int64                  `protobuf:"varint,2,opt,name=matched,proto3" json:"matched,omitempty"`   // of these: hold a value that this worker may have written last
-	Unread        int64                  `protobuf:"varint,3,opt,name=unread,proto3" json:"unread,omitempty"`     // could not be read
-	Disputed      int64                  `protobuf:"varint,4,opt,name=disputed,proto3" json:"disputed,omitempty"` // hold another value, or none
-	Disputes      []*Dispute             `protobuf:"bytes,5,rep,name=disputes,proto3" json:"disputes,omitempty"`  // the first of them
-	Tracked       float64                `protobuf:"fixed64,6,opt,name=tracked,proto3" json:"tracked,omitempty"`  // fraction of all keys whose writes were followed, for want of memory
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Keys       []uint64               `protobuf:"fixed64,1,rep,packed,name=keys,proto3" json:"keys,omitempty"`     // hashes of those with an acknowledged write
+	Unread     []uint64               `protobuf:"fixed64,2,rep,packed,name=unread,proto3" json:"unread,omitempty"` // of these: could not be read
+	Mismatches []*Mismatch            `protobuf:"bytes,3,rep,name=mismatches,proto3" json:"mismatches,omitempty"`  // hold another value than this worker may have written last, or none
+	// Only keys whose hashes have so many zero bits, above those that choose the part, were followed, for want of memory.
+	Level         uint32 `protobuf:"varint,4,opt,name=level,proto3" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1483,50 +1491,36 @@ func (*ReadBackResponse) Descriptor() ([]byte, []int) {
 	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *ReadBackResponse) GetKeys() int64 {
+func (x *ReadBackResponse) GetKeys() []uint64 {
 	if x != nil {
 		return x.Keys
-	}
-	return 0
-}
-
-func (x *ReadBackResponse) GetMatched() int64 {
-	if x != nil {
-		return x.Matched
-	}
-	return 0
-}
-
-func (x *ReadBackResponse) GetUnread() int64 {
-	if x != nil {
-		return x.Unread
-	}
-	return 0
-}
-
-func (x *ReadBackResponse) GetDisputed() int64 {
-	if x != nil {
-		return x.Disputed
-	}
-	return 0
-}
-
-func (x *ReadBackResponse) GetDisputes() []*Dispute {
-	if x != nil {
-		return x.Disputes
 	}
 	return nil
 }
 
-func (x *ReadBackResponse) GetTracked() float64 {
+func (x *ReadBackResponse) GetUnread() []uint64 {
 	if x != nil {
-		return x.Tracked
+		return x.Unread
+	}
+	return nil
+}
+
+func (x *ReadBackResponse) GetMismatches() []*Mismatch {
+	if x != nil {
+		return x.Mismatches
+	}
+	return nil
+}
+
+func (x *ReadBackResponse) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
 	}
 	return 0
 }
 
-// Dispute is a key that holds something else than what this worker was told OK for.
-type Dispute struct {
+// Mismatch is a key that holds something else than what this worker was told OK for.
+type Mismatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Found         uint64                 `protobuf:"fixed64,2,opt,name=found,proto3" json:"found,omitempty"`                            // hash of the value, or that of none
@@ -1534,24 +1528,25 @@ type Dispute struct {
 	StartNanos    int64                  `protobuf:"varint,4,opt,name=start_nanos,json=startNanos,proto3" json:"start_nanos,omitempty"` // of the last acknowledged write, on the run's clock
 	EndNanos      int64                  `protobuf:"varint,5,opt,name=end_nanos,json=endNanos,proto3" json:"end_nanos,omitempty"`
 	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // of the value, if it is none that kvbench can have written
+	Hash          uint64                 `protobuf:"fixed64,7,opt,name=hash,proto3" json:"hash,omitempty"`     // of the key
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Dispute) Reset() {
-	*x = Dispute{}
+func (x *Mismatch) Reset() {
+	*x = Mismatch{}
 	mi := &file_workerpb_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Dispute) String() string {
+func (x *Mismatch) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Dispute) ProtoMessage() {}
+func (*Mismatch) ProtoMessage() {}
 
-func (x *Dispute) ProtoReflect() protoreflect.Message {
+func (x *Mismatch) ProtoReflect() protoreflect.Message {
 	mi := &file_workerpb_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1563,75 +1558,82 @@ func (x *Dispute) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Dispute.ProtoReflect.Descriptor instead.
-func (*Dispute) Descriptor() ([]byte, []int) {
+// Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
+func (*Mismatch) Descriptor() ([]byte, []int) {
 	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *Dispute) GetKey() []byte {
+func (x *Mismatch) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
 	return nil
 }
 
-func (x *Dispute) GetFound() uint64 {
+func (x *Mismatch) GetFound() uint64 {
 	if x != nil {
 		return x.Found
 	}
 	return 0
 }
 
-func (x *Dispute) GetGone() bool {
+func (x *Mismatch) GetGone() bool {
 	if x != nil {
 		return x.Gone
 	}
 	return false
 }
 
-func (x *Dispute) GetStartNanos() int64 {
+func (x *Mismatch) GetStartNanos() int64 {
 	if x != nil {
 		return x.StartNanos
 	}
 	return 0
 }
 
-func (x *Dispute) GetEndNanos() int64 {
+func (x *Mismatch) GetEndNanos() int64 {
 	if x != nil {
 		return x.EndNanos
 	}
 	return 0
 }
 
-func (x *Dispute) GetProblem() string {
+func (x *Mismatch) GetProblem() string {
 	if x != nil {
 		return x.Problem
 	}
 	return ""
 }
 
-type AttestRequest struct {
+func (x *Mismatch) GetHash() uint64 {
+	if x != nil {
+		return x.Hash
+	}
+	return 0
+}
+
+type WroteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Disputes      []*Dispute             `protobuf:"bytes,2,rep,name=disputes,proto3" json:"disputes,omitempty"`
+	Mismatches    []*Mismatch            `protobuf:"bytes,2,rep,name=mismatches,proto3" json:"mismatches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AttestRequest) Reset() {
-	*x = AttestRequest{}
+func (x *WroteRequest) Reset() {
+	*x = WroteRequest{}
 	mi := &file_workerpb_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AttestRequest) String() string {
+func (x *WroteRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AttestRequest) ProtoMessage() {}
+func (*WroteRequest) ProtoMessage() {}
 
-func (x *AttestRequest) ProtoReflect() protoreflect.Message {
+func (x *WroteRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_workerpb_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1643,46 +1645,46 @@ func (x *AttestRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AttestRequest.ProtoReflect.Descriptor instead.
-func (*AttestRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use WroteRequest.ProtoReflect.Descriptor instead.
+func (*WroteRequest) Descriptor() ([]byte, []int) {
 	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
 }
 
-func (x *AttestRequest) GetRunId() string {
+func (x *WroteRequest) GetRunId() string {
 	if x != nil {
 		return x.RunId
 	}
 	return ""
 }
 
-func (x *AttestRequest) GetDisputes() []*Dispute {
+func (x *WroteRequest) GetMismatches() []*Mismatch {
 	if x != nil {
-		return x.Disputes
+		return x.Mismatches
 	}
 	return nil
 }
 
-type AttestResponse struct {
+type WroteResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Answers       []*Attestation         `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"` // one per dispute
+	Answers       []*Wrote               `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"` // one per mismatch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AttestResponse) Reset() {
-	*x = AttestResponse{}
+func (x *WroteResponse) Reset() {
+	*x = WroteResponse{}
 	mi := &file_workerpb_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AttestResponse) String() string {
+func (x *WroteResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AttestResponse) ProtoMessage() {}
+func (*WroteResponse) ProtoMessage() {}
 
-func (x *AttestResponse) ProtoReflect() protoreflect.Message {
+func (x *WroteResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_workerpb_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1694,19 +1696,19 @@ func (x *AttestResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AttestResponse.ProtoReflect.Descriptor instead.
-func (*AttestResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use WroteResponse.ProtoReflect.Descriptor instead.
+func (*WroteResponse) Descriptor() ([]byte, []int) {
 	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
 }
 
-func (x *AttestResponse) GetAnswers() []*Attestation {
+func (x *WroteResponse) GetAnswers() []*Wrote {
 	if x != nil {
 		return x.Answers
 	}
 	return nil
 }
 
-type Attestation struct {
+type Wrote struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Followed      bool                   `protobuf:"varint,1,opt,name=followed,proto3" json:"followed,omitempty"`                 // the worker knows what it wrote to this key
 	Mine          bool                   `protobuf:"varint,2,opt,name=mine,proto3" json:"mine,omitempty"`                         // it may have written the value that was found, and nothing that was acknowledged later
@@ -1715,20 +1717,20 @@ type Attestation struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Attestation) Reset() {
-	*x = Attestation{}
+func (x *Wrote) Reset() {
+	*x = Wrote{}
 	mi := &file_workerpb_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Attestation) String() string {
+func (x *Wrote) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Attestation) ProtoMessage() {}
+func (*Wrote) ProtoMessage() {}
 
-func (x *Attestation) ProtoReflect() protoreflect.Message {
+func (x *Wrote) ProtoReflect() protoreflect.Message {
 	mi := &file_workerpb_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1740,26 +1742,26 @@ func (x *Attestation) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Attestation.ProtoReflect.Descriptor instead.
-func (*Attestation) Descriptor() ([]byte, []int) {
+// Deprecated: Use Wrote.ProtoReflect.Descriptor instead.
+func (*Wrote) Descriptor() ([]byte, []int) {
 	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *Attestation) GetFollowed() bool {
+func (x *Wrote) GetFollowed() bool {
 	if x != nil {
 		return x.Followed
 	}
 	return false
 }
 
-func (x *Attestation) GetMine() bool {
+func (x *Wrote) GetMine() bool {
 	if x != nil {
 		return x.Mine
 	}
 	return false
 }
 
-func (x *Attestation) GetEndNanos() int64 {
+func (x *Wrote) GetEndNanos() int64 {
 	if x != nil {
 		return x.EndNanos
 	}
@@ -2238,30 +2240,34 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\vgrace_nanos\x18\x02 \x01(\x03R\n" +
 	"graceNanos\"7\n" +
 	"\fStopResponse\x12'\n" +
-	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"(\n" +
+	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"<\n" +
 	"\x0fReadBackRequest\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xbf\x01\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04part\x18\x02 \x01(\x05R\x04part\"\x8a\x01\n" +
 	"\x10ReadBackResponse\x12\x12\n" +
-	"\x04keys\x18\x01 \x01(\x03R\x04keys\x12\x18\n" +
-	"\amatched\x18\x02 \x01(\x03R\amatched\x12\x16\n" +
-	"\x06unread\x18\x03 \x01(\x03R\x06unread\x12\x1a\n" +
-	"\bdisputed\x18\x04 \x01(\x03R\bdisputed\x12/\n" +
-	"\bdisputes\x18\x05 \x03(\v2\x13.kvbench.v1.DisputeR\bdisputes\x12\x18\n" +
-	"\atracked\x18\x06 \x01(\x01R\atracked\"\x9d\x01\n" +
-	"\aDispute\x12\x10\n" +
+	"\x04keys\x18\x01 \x03(\x06R\x04keys\x12\x16\n" +
+	"\x06unread\x18\x02 \x03(\x06R\x06unread\x124\n" +
+	"\n" +
+	"mismatches\x18\x03 \x03(\v2\x14.kvbench.v1.MismatchR\n" +
+	"mismatches\x12\x14\n" +
+	"\x05level\x18\x04 \x01(\rR\x05level\"\xb2\x01\n" +
+	"\bMismatch\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05found\x18\x02 \x01(\x06R\x05found\x12\x12\n" +
 	"\x04gone\x18\x03 \x01(\bR\x04gone\x12\x1f\n" +
 	"\vstart_nanos\x18\x04 \x01(\x03R\n" +
 	"startNanos\x12\x1b\n" +
 	"\tend_nanos\x18\x05 \x01(\x03R\bendNanos\x12\x18\n" +
-	"\aproblem\x18\x06 \x01(\tR\aproblem\"W\n" +
-	"\rAttestRequest\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12/\n" +
-	"\bdisputes\x18\x02 \x03(\v2\x13.kvbench.v1.DisputeR\bdisputes\"C\n" +
-	"\x0eAttestResponse\x121\n" +
-	"\aanswers\x18\x01 \x03(\v2\x17.kvbench.v1.AttestationR\aanswers\"Z\n" +
-	"\vAttestation\x12\x1a\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\x12\x12\n" +
+	"\x04hash\x18\a \x01(\x06R\x04hash\"[\n" +
+	"\fWroteRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x124\n" +
+	"\n" +
+	"mismatches\x18\x02 \x03(\v2\x14.kvbench.v1.MismatchR\n" +
+	"mismatches\"<\n" +
+	"\rWroteResponse\x12+\n" +
+	"\aanswers\x18\x01 \x03(\v2\x11.kvbench.v1.WroteR\aanswers\"T\n" +
+	"\x05Wrote\x12\x1a\n" +
 	"\bfollowed\x18\x01 \x01(\bR\bfollowed\x12\x12\n" +
 	"\x04mine\x18\x02 \x01(\bR\x04mine\x12\x1b\n" +
 	"\tend_nanos\x18\x03 \x01(\x03R\bendNanos\"\x9a\x01\n" +
@@ -2303,16 +2309,16 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x11END_LEASE_EXPIRED\x10\x03\x12\x10\n" +
 	"\fEND_SHUTDOWN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"END_FAILED\x10\x052\xe4\x05\n" +
+	"END_FAILED\x10\x052\xe3\x05\n" +
 	"\x06Worker\x12<\n" +
 	"\x05Hello\x12\x18.kvbench.v1.HelloRequest\x1a\x19.kvbench.v1.HelloResponse\x12B\n" +
 	"\aPrepare\x12\x1a.kvbench.v1.PrepareRequest\x1a\x1b.kvbench.v1.PrepareResponse\x12<\n" +
 	"\x05Start\x12\x18.kvbench.v1.StartRequest\x1a\x19.kvbench.v1.StartResponse\x12?\n" +
 	"\x06Status\x12\x19.kvbench.v1.StatusRequest\x1a\x1a.kvbench.v1.StatusResponse\x12H\n" +
 	"\tSetTarget\x12\x1c.kvbench.v1.SetTargetRequest\x1a\x1d.kvbench.v1.SetTargetResponse\x129\n" +
-	"\x04Stop\x12\x17.kvbench.v1.StopRequest\x1a\x18.kvbench.v1.StopResponse\x12E\n" +
-	"\bReadBack\x12\x1b.kvbench.v1.ReadBackRequest\x1a\x1c.kvbench.v1.ReadBackResponse\x12?\n" +
-	"\x06Attest\x12\x19.kvbench.v1.AttestRequest\x1a\x1a.kvbench.v1.AttestResponse\x12D\n" +
+	"\x04Stop\x12\x17.kvbench.v1.StopRequest\x1a\x18.kvbench.v1.StopResponse\x12G\n" +
+	"\bReadBack\x12\x1b.kvbench.v1.ReadBackRequest\x1a\x1c.kvbench.v1.ReadBackResponse0\x01\x12<\n" +
+	"\x05Wrote\x12\x18.kvbench.v1.WroteRequest\x1a\x19.kvbench.v1.WroteResponse\x12D\n" +
 	"\aCollect\x12\x1a.kvbench.v1.CollectRequest\x1a\x1b.kvbench.v1.CollectResponse0\x01\x12?\n" +
 	"\x06Record\x12\x19.kvbench.v1.RecordRequest\x1a\x1a.kvbench.v1.RecordResponse\x12E\n" +
 	"\bListRuns\x12\x1b.kvbench.v1.ListRunsRequest\x1a\x1c.kvbench.v1.ListRunsResponseB6Z4github.com/kvbench/kvbench/internal/control/workerpbb\x06proto3"
@@ -2354,10 +2360,10 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*StopResponse)(nil),      // 19: kvbench.v1.StopResponse
 	(*ReadBackRequest)(nil),   // 20: kvbench.v1.ReadBackRequest
 	(*ReadBackResponse)(nil),  // 21: kvbench.v1.ReadBackResponse
-	(*Dispute)(nil),           // 22: kvbench.v1.Dispute
-	(*AttestRequest)(nil),     // 23: kvbench.v1.AttestRequest
-	(*AttestResponse)(nil),    // 24: kvbench.v1.AttestResponse
-	(*Attestation)(nil),       // 25: kvbench.v1.Attestation
+	(*Mismatch)(nil),          // 22: kvbench.v1.Mismatch
+	(*WroteRequest)(nil),      // 23: kvbench.v1.WroteRequest
+	(*WroteResponse)(nil),     // 24: kvbench.v1.WroteResponse
+	(*Wrote)(nil),             // 25: kvbench.v1.Wrote
 	(*CollectRequest)(nil),    // 26: kvbench.v1.CollectRequest
 	(*CollectResponse)(nil),   // 27: kvbench.v1.CollectResponse
 	(*RecordRequest)(nil),     // 28: kvbench.v1.RecordRequest
@@ -2385,9 +2391,9 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	15, // 12: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
 	15, // 13: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
 	12, // 14: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	22, // 15: kvbench.v1.ReadBackResponse.disputes:type_name -> kvbench.v1.Dispute
-	22, // 16: kvbench.v1.AttestRequest.disputes:type_name -> kvbench.v1.Dispute
-	25, // 17: kvbench.v1.AttestResponse.answers:type_name -> kvbench.v1.Attestation
+	22, // 15: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
+	22, // 16: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
+	25, // 17: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
 	35, // 18: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
 	32, // 19: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
 	2,  // 20: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
@@ -2397,7 +2403,7 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	16, // 24: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
 	18, // 25: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
 	20, // 26: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	23, // 27: kvbench.v1.Worker.Attest:input_type -> kvbench.v1.AttestRequest
+	23, // 27: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
 	26, // 28: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
 	28, // 29: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
 	30, // 30: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
@@ -2408,7 +2414,7 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	17, // 35: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
 	19, // 36: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
 	21, // 37: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	24, // 38: kvbench.v1.Worker.Attest:output_type -> kvbench.v1.AttestResponse
+	24, // 38: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
 	27, // 39: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
 	29, // 40: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
 	31, // 41: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse

@@ -31,7 +31,7 @@ const (
 	Worker_SetTarget_FullMethodName = "/kvbench.v1.Worker/SetTarget"
 	Worker_Stop_FullMethodName      = "/kvbench.v1.Worker/Stop"
 	Worker_ReadBack_FullMethodName  = "/kvbench.v1.Worker/ReadBack"
-	Worker_Attest_FullMethodName    = "/kvbench.v1.Worker/Attest"
+	Worker_Wrote_FullMethodName     = "/kvbench.v1.Worker/Wrote"
 	Worker_Collect_FullMethodName   = "/kvbench.v1.Worker/Collect"
 	Worker_Record_FullMethodName    = "/kvbench.v1.Worker/Record"
 	Worker_ListRuns_FullMethodName  = "/kvbench.v1.Worker/ListRuns"
@@ -60,11 +60,12 @@ type WorkerClient interface {
 	SetTarget(ctx context.Context, in *SetTargetRequest, opts ...grpc.CallOption) (*SetTargetResponse, error)
 	// Stop ends the run and returns when its journal is complete.
 	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopResponse, error)
-	// ReadBack reads back what the run has written, and compares it with what was
-	// acknowledged. It is for a run in STATE_WRITTEN, once all workers are.
-	ReadBack(ctx context.Context, in *ReadBackRequest, opts ...grpc.CallOption) (*ReadBackResponse, error)
-	// Attest says which values this worker may have written last.
-	Attest(ctx context.Context, in *AttestRequest, opts ...grpc.CallOption) (*AttestResponse, error)
+	// ReadBack reads back what the run has written to one part of all keys, and compares it
+	// with what was acknowledged. The answer comes in pieces. It is for a run in
+	// STATE_WRITTEN, once all workers are.
+	ReadBack(ctx context.Context, in *ReadBackRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBackResponse], error)
+	// Wrote says which values this worker may have written last.
+	Wrote(ctx context.Context, in *WroteRequest, opts ...grpc.CallOption) (*WroteResponse, error)
 	// Collect streams what the run's journal holds beyond what the caller has.
 	Collect(ctx context.Context, in *CollectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CollectResponse], error)
 	// Record returns what the coordinator handed over of a run when it started it.
@@ -141,20 +142,29 @@ func (c *workerClient) Stop(ctx context.Context, in *StopRequest, opts ...grpc.C
 	return out, nil
 }
 
-func (c *workerClient) ReadBack(ctx context.Context, in *ReadBackRequest, opts ...grpc.CallOption) (*ReadBackResponse, error) {
+func (c *workerClient) ReadBack(ctx context.Context, in *ReadBackRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBackResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReadBackResponse)
-	err := c.cc.Invoke(ctx, Worker_ReadBack_FullMethodName, in, out, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Worker_ServiceDesc.Streams[0], Worker_ReadBack_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	x := &grpc.GenericClientStream[ReadBackRequest, ReadBackResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
-func (c *workerClient) Attest(ctx context.Context, in *AttestRequest, opts ...grpc.CallOption) (*AttestResponse, error) {
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Worker_ReadBackClient = grpc.ServerStreamingClient[ReadBackResponse]
+
+func (c *workerClient) Wrote(ctx context.Context, in *WroteRequest, opts ...grpc.CallOption) (*WroteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AttestResponse)
-	err := c.cc.Invoke(ctx, Worker_Attest_FullMethodName, in, out, cOpts...)
+	out := new(WroteResponse)
+	err := c.cc.Invoke(ctx, Worker_Wrote_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +173,7 @@ func (c *workerClient) Attest(ctx context.Context, in *AttestRequest, opts ...gr
 
 func (c *workerClient) Collect(ctx context.Context, in *CollectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CollectResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Worker_ServiceDesc.Streams[0], Worker_Collect_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Worker_ServiceDesc.Streams[1], Worker_Collect_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -223,11 +233,12 @@ type WorkerServer interface {
 	SetTarget(context.Context, *SetTargetRequest) (*SetTargetResponse, error)
 	// Stop ends the run and returns when its journal is complete.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
-	// ReadBack reads back what the run has written, and compares it with what was
-	// acknowledged. It is for a run in STATE_WRITTEN, once all workers are.
-	ReadBack(context.Context, *ReadBackRequest) (*ReadBackResponse, error)
-	// Attest says which values this worker may have written last.
-	Attest(context.Context, *AttestRequest) (*AttestResponse, error)
+	// ReadBack reads back what the run has written to one part of all keys, and compares it
+	// with what was acknowledged. The answer comes in pieces. It is for a run in
+	// STATE_WRITTEN, once all workers are.
+	ReadBack(*ReadBackRequest, grpc.ServerStreamingServer[ReadBackResponse]) error
+	// Wrote says which values this worker may have written last.
+	Wrote(context.Context, *WroteRequest) (*WroteResponse, error)
 	// Collect streams what the run's journal holds beyond what the caller has.
 	Collect(*CollectRequest, grpc.ServerStreamingServer[CollectResponse]) error
 	// Record returns what the coordinator handed over of a run when it started it.
@@ -262,11 +273,11 @@ func (UnimplementedWorkerServer) SetTarget(context.Context, *SetTargetRequest) (
 func (UnimplementedWorkerServer) Stop(context.Context, *StopRequest) (*StopResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stop not implemented")
 }
-func (UnimplementedWorkerServer) ReadBack(context.Context, *ReadBackRequest) (*ReadBackResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReadBack not implemented")
+func (UnimplementedWorkerServer) ReadBack(*ReadBackRequest, grpc.ServerStreamingServer[ReadBackResponse]) error {
+	return status.Error(codes.Unimplemented, "method ReadBack not implemented")
 }
-func (UnimplementedWorkerServer) Attest(context.Context, *AttestRequest) (*AttestResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Attest not implemented")
+func (UnimplementedWorkerServer) Wrote(context.Context, *WroteRequest) (*WroteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Wrote not implemented")
 }
 func (UnimplementedWorkerServer) Collect(*CollectRequest, grpc.ServerStreamingServer[CollectResponse]) error {
 	return status.Error(codes.Unimplemented, "method Collect not implemented")
@@ -406,38 +417,31 @@ func _Worker_Stop_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Worker_ReadBack_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReadBackRequest)
-	if err := dec(in); err != nil {
-		return nil, err
+func _Worker_ReadBack_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReadBackRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
 	}
-	if interceptor == nil {
-		return srv.(WorkerServer).ReadBack(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Worker_ReadBack_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(WorkerServer).ReadBack(ctx, req.(*ReadBackRequest))
-	}
-	return interceptor(ctx, in, info, handler)
+	return srv.(WorkerServer).ReadBack(m, &grpc.GenericServerStream[ReadBackRequest, ReadBackResponse]{ServerStream: stream})
 }
 
-func _Worker_Attest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AttestRequest)
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Worker_ReadBackServer = grpc.ServerStreamingServer[ReadBackResponse]
+
+func _Worker_Wrote_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WroteRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(WorkerServer).Attest(ctx, in)
+		return srv.(WorkerServer).Wrote(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Worker_Attest_FullMethodName,
+		FullMethod: Worker_Wrote_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(WorkerServer).Attest(ctx, req.(*AttestRequest))
+		return srv.(WorkerServer).Wrote(ctx, req.(*WroteRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -521,12 +525,8 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Worker_Stop_Handler,
 		},
 		{
-			MethodName: "ReadBack",
-			Handler:    _Worker_ReadBack_Handler,
-		},
-		{
-			MethodName: "Attest",
-			Handler:    _Worker_Attest_Handler,
+			MethodName: "Wrote",
+			Handler:    _Worker_Wrote_Handler,
 		},
 		{
 			MethodName: "Record",
@@ -538,6 +538,11 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ReadBack",
+			Handler:       _Worker_ReadBack_Handler,
+			ServerStreams: true,
+		},
 		{
 			StreamName:    "Collect",
 			Handler:       _Worker_Collect_Handler,
