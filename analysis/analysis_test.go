@@ -231,6 +231,7 @@ func TestVerdict(t *testing.T) {
 		{"exactly what is enough", &fixture{window: 10 * s, target: 1000, achieved: 990}, exitcode.Valid, ByTarget, nil},
 		{"no answer for a while", &fixture{window: 12 * s, achieved: 1000, took: nil, wait: nil, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByServer, []string{"; no answer for 4 s at 4.3 s"}},
 		{"no answer for a while, caught up", &fixture{window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByTarget, []string{"valid; target met; no answer for 4 s at 4.3 s"}},
+		{"no answer for a while, and all threads waited", &fixture{window: 12 * s, target: 1000, queued: 0.4, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByTarget, []string{"; no answer for 4 s at 4.3 s", "waited for the database to answer, which it did not for 4 s from 4.3 s on"}},
 		{"no answer in a load", &fixture{count: []int64{12_000}, achieved: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s}}, exitcode.Valid, ByServer, []string{"no answer for 4 s at 4.3 s"}},
 		{"one of two is answered", &fixture{workers: 2, window: 12 * s, target: 1000, pause: pause{at: 4300 * time.Millisecond, length: 4 * s, worker: 1}}, exitcode.Valid, ByTarget, nil},
 		{"hung to the end", &fixture{window: 8 * s, target: 1000, achieved: 1000, threads: 4, hang: 3 * s}, exitcode.Target, ByServer,

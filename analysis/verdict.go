@@ -236,7 +236,12 @@ func foundLimit(p *Report, r *Run) Limit {
 			why += "; but " + text + ", so that latencies include waiting in the client"
 		}
 		if share := p.queued(); share >= queuedShare {
-			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer: with more threads they would start in time", units.Percent(share))
+			why += fmt.Sprintf("; %s of the operations were due while all threads had one, and waited for the database to answer", units.Percent(share))
+			if n := p.NoAnswer; n != nil {
+				why += fmt.Sprintf(", which it did not for %s from %s on", units.Seconds(n.S), units.Seconds(n.AtS))
+			} else {
+				why += ": with more threads they would start in time"
+			}
 		}
 		return Limit{ByTarget, why}
 	}
