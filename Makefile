@@ -70,7 +70,7 @@ bench: ## Go benchmarks of generator, pacer, recorder, interval log, merge and l
 
 .PHONY: compare-simulation
 compare-simulation: ## the tables of docs/compare.md: what kvbench compare claims of equal runs, and of those that differ (some minutes)
-	KVBENCH_SIMULATE=1 $(GO) test -count 1 -timeout 60m -v -run '^TestSimulatedTables$$' ./analysis
+	KVBENCH_SIMULATE=1 $(GO) test -count 1 -timeout 120m -v -run '^TestSimulatedTables$$' ./analysis
 
 .PHONY: compare-equals
 compare-equals: ## what kvbench compare claims of real runs of the same thing, both drivers (some ten minutes)
