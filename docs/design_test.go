@@ -19,7 +19,7 @@ const module = "github.com/kvbench/kvbench/"
 var layers = [][]string{
 	{"internal/plainfile", "internal/printable"},
 	{"internal/tlsfile"},
-	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile",
+	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile", "internal/dirlock",
 		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/internal/golden", "internal/peers/bare",
 		"deploy/imagetar", "deploy/monitoring", "k8s", "internal/playground"},
 	{"internal/spec", "internal/store", "internal/control", "internal/kube", "internal/peers"},
