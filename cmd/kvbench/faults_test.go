@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -332,6 +333,64 @@ func TestFaultTwoCoordinatorsAtOnce(t *testing.T) {
 			_, first := a.said()
 			_, second := b.said()
 			t.Errorf("neither begins:\n%s\n%s", first, second)
+		}
+	}
+}
+
+// TestFaultWhatChecksFind: of each fault that no answer tells of, each check finds what the table of
+// docs/verification.md says.
+func TestFaultWhatChecksFind(t *testing.T) {
+	fault(t)
+	page, err := os.ReadFile("../../docs/verification.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each returns the exit code of what checks, under a fault that strike brings about.
+	verb := func(b *table, args ...string) []string {
+		return append(args, "--pd", b.cluster.PDAddr(), "--out", b.out, "-p", "recordcount=1000", "-p", "fieldcount=1", "-p", "fieldlength=40", "--threads", "8")
+	}
+	code := func(b *table, args ...string) int { return start(t, verb(b, args...)...).code(time.Minute) }
+	checks := []func(b *table, strike func()) int{
+		func(b *table, strike func()) int {
+			do(t, verb(b, "load", "-p", "dataintegrity=true")...)
+			strike()
+			return code(b, "run", "-w", "mixed", "-p", "dataintegrity=true", "--operations", "4000")
+		},
+		func(b *table, strike func()) int {
+			do(t, verb(b, "load")...)
+			strike()
+			return code(b, "run", "-w", "update", "--verify-writes", "-p", "requestdistribution=uniform", "--operations", "4000")
+		},
+		func(b *table, strike func()) int {
+			do(t, verb(b, "load")...)
+			strike()
+			return code(b, "run", "-p", "scanproportion=1", "-p", "readproportion=0", "-p", "updateproportion=0", "--operations", "500")
+		},
+		func(b *table, strike func()) int {
+			strike()
+			do(t, verb(b, "load", "-p", "manifest=none", "-p", "dataintegrity=true")...)
+			return code(b, "verify", "-p", "manifest=none", "-p", "dataintegrity=true")
+		},
+	}
+	for f := playground.Lose; f <= playground.Swallow; f++ {
+		_, row, ok := strings.Cut(string(page), "(`"+f.String()+"`) |")
+		row, _, _ = strings.Cut(row, "\n")
+		cells := strings.Split(strings.Trim(row, " |"), " | ")
+		if !ok || len(cells) != len(checks) {
+			t.Fatalf("the table has %q for %v", row, f)
+		}
+		for i, check := range checks {
+			b := newTable(t)
+			code := check(b, func() {
+				for _, s := range b.cluster.State().Stores {
+					if err := b.cluster.SetSilentFault(s.ID, f, 0.05, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			if found := code == exitcode.Wrong; found != (cells[i] == "found") {
+				t.Errorf("%v, check %d: exit code %d, and the table says %q", f, i+1, code, cells[i])
+			}
 		}
 	}
 }
