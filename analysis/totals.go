@@ -16,13 +16,13 @@ import (
 // totals are what was measured of the window's operations, by a worker or, merged,
 // by the fleet.
 type totals struct {
-	rows      [measure.Rows]row
-	scanned   int64 // rows that scans returned
-	lag, lane *hdrhistogram.Histogram
-	lapses    measure.Lapses
-	texts     map[errorKey][]string
-	traffic   map[string]*traffic // by store
-	told      told
+	rows       [measure.Rows]row
+	scanned    int64 // rows that scans returned
+	lag, lane  *hdrhistogram.Histogram
+	deviations measure.Deviations
+	texts      map[errorKey][]string
+	traffic    map[string]*traffic // by store
+	told       told
 
 	// What the rows do not contain.
 	waited  [workload.Kinds]waited
@@ -96,7 +96,7 @@ func (t *totals) add(iv *results.Interval, w *window) {
 		row.RPCs += n.RPCs
 		row.rate.add(n, share)
 	}
-	t.lapses.Add(iv.Window.Lapses)
+	t.deviations.Add(iv.Window.Deviations)
 	t.scanned += iv.Window.ScannedRows
 	for _, h := range iv.Histograms {
 		if h.Warmup {
@@ -177,7 +177,7 @@ func (t *totals) merge(o *totals) {
 	}
 	mergeHDR(&t.lag, o.lag)
 	mergeHDR(&t.lane, o.lane)
-	t.lapses.Add(o.lapses)
+	t.deviations.Add(o.deviations)
 	t.scanned += o.scanned
 	for k := range o.waited {
 		t.waited[k].merge(&o.waited[k])

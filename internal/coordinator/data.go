@@ -82,15 +82,15 @@ func (f *Fleet) loaded(ctx context.Context, job *Job) (manifest.Range, error) {
 // started: warnings go to the user, and a load of what is there already ends here.
 func (r *running) checkData() error {
 	s := r.job.Spec
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		for _, w := range p.warnings {
 			if !slices.Contains(r.warnings, w) {
 				r.warnings = append(r.warnings, w)
 			}
 		}
 	}
-	present, complete := r.parts[0].present, true
-	for _, p := range r.parts {
+	present, complete := r.workers[0].present, true
+	for _, p := range r.workers {
 		present, complete = min(present, p.present), complete && p.complete
 	}
 	r.operations = s.Operations
@@ -125,7 +125,7 @@ func (j *Job) manifestFile(cluster uint64) string {
 
 func (r *running) manifestFile() string {
 	var cluster uint64
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		if cluster == 0 {
 			cluster = p.cluster.GetId()
 		}

@@ -21,8 +21,8 @@ import (
 // TestDecide: only what is certain is claimed.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	a := &part{member: &member{name: "a"}, offset: offset{roundTrip: 2 * time.Millisecond}}
-	b := &part{member: &member{name: "b"}, offset: offset{roundTrip: 2 * time.Millisecond}}
+	a := &workerRun{member: &member{name: "a"}, offset: offset{roundTrip: 2 * time.Millisecond}}
+	b := &workerRun{member: &member{name: "b"}, offset: offset{roundTrip: 2 * time.Millisecond}}
 	key := func(name string) *workerpb.Mismatch {
 		return &workerpb.Mismatch{Key: []byte(name), Found: 1, StartNanos: int64(5 * time.Second), EndNanos: int64(5100 * time.Millisecond)}
 	}

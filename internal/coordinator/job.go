@@ -166,7 +166,7 @@ func (r *running) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p := r.parts[m.index]
+		p := r.workers[m.index]
 		p.cluster, p.warnings = resp.GetCluster(), resp.GetWarnings()
 		p.present, p.complete = resp.GetPresent(), resp.GetComplete()
 		return nil
@@ -180,7 +180,7 @@ func (r *running) prepare(ctx context.Context) error {
 			return err
 		}
 		o, err := measureOffset(ctx, m.client)
-		r.parts[m.index].offset = o
+		r.workers[m.index].offset = o
 		return err
 	})
 }
@@ -232,7 +232,7 @@ func (r *running) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	err = r.fleet.all(ctx, func(ctx context.Context, m *member) error {
-		o := r.parts[m.index].offset
+		o := r.workers[m.index].offset
 		_, err := m.client.Start(ctx, &workerpb.StartRequest{
 			RunId:       r.job.RunID,
 			AtUnixNanos: r.zero.Add(o.ahead).UnixNano(),
@@ -271,9 +271,9 @@ func lossesOf(fleet []results.Member) string {
 }
 
 // clusterOf is what the first worker that knows has heard of the database.
-func clusterOf(s *spec.Spec, parts []*part) results.Cluster {
+func clusterOf(s *spec.Spec, workers []*workerRun) results.Cluster {
 	c := results.Cluster{PD: slices.Clone(s.TiKV.PD)}
-	for _, p := range parts {
+	for _, p := range workers {
 		if p.cluster != nil {
 			c.ID, c.Stores, c.Details = p.cluster.GetId(), p.cluster.GetStores(), maps.Clone(p.cluster.GetDetails())
 			break

@@ -114,7 +114,7 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 		s.Operations = r.operations
 	}
 	reporting := 0
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		w := WorkerView{Name: p.name, Address: p.address, State: p.state, Reason: p.reason, ClockOffset: p.offset.ahead}
 		if !p.lastSeen.IsZero() {
 			w.Silent = max(0, time.Since(p.lastSeen))
@@ -130,7 +130,7 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 		s.Workers = append(s.Workers, w)
 	}
 	if reporting > 0 { // all have the same share, and what is asked of the fleet is asked without the others too
-		s.Total.Target *= float64(len(r.parts)) / float64(reporting)
+		s.Total.Target *= float64(len(r.workers)) / float64(reporting)
 	}
 	return s
 }

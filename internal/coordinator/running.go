@@ -39,14 +39,14 @@ type running struct {
 	stopping chan struct{} // closed when the user has asked to stop
 
 	mu         sync.Mutex
-	parts      []*part // by index of their members
+	workers    []*workerRun // by index of their members
 	record     results.Run
 	copyFailed bool      // and that has been said
 	idleSince  time.Time // since when no worker is at work; zero while one is
 }
 
-// part is one worker's part of the run, as far as it is known here.
-type part struct {
+// workerRun is the run on one worker, as far as it is known here.
+type workerRun struct {
 	*member
 	offset  offset
 	cluster *workerpb.Cluster
@@ -71,7 +71,7 @@ type part struct {
 func newRunning(f *Fleet, job Job) *running {
 	r := &running{fleet: f, job: job, stopping: make(chan struct{})}
 	for _, m := range f.members {
-		r.parts = append(r.parts, &part{member: m, state: results.Preparing})
+		r.workers = append(r.workers, &workerRun{member: m, state: results.Preparing})
 	}
 	return r
 }
@@ -89,7 +89,7 @@ func (r *running) open() error {
 	if r.events, err = results.OpenEvents(dir); err != nil {
 		return err
 	}
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		path, err := results.WorkerDir(dir, p.name)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (r *running) open() error {
 	r.zero = time.Now().Add(startLead(r.fleet.Size()))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		p.state, p.lastSeen = results.Running, r.zero
 	}
 	r.record = results.Run{
@@ -121,7 +121,7 @@ func (r *running) open() error {
 			Records: s.Records, Operations: s.Operations,
 		},
 		Versions: r.job.Versions,
-		Cluster:  clusterOf(s, r.parts),
+		Cluster:  clusterOf(s, r.workers),
 		Limits:   r.job.Limits,
 		Warnings: slices.Concat(s.Warnings, r.warnings),
 	}
@@ -156,7 +156,7 @@ func (r *running) write() error {
 // members is what is known of the workers. r.mu is held.
 func (r *running) members() []results.Member {
 	var all []results.Member
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		m := results.Member{
 			Name:          p.name,
 			Index:         p.index,
@@ -201,7 +201,7 @@ func (r *running) finish(patient context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	lost := 0
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		if p.state == results.Running { // given up on
 			p.state, p.reason = results.Abandoned, "given up on by the user"
 		}
@@ -223,12 +223,12 @@ func (r *running) finish(patient context.Context) error {
 	case r.record.StoppedS != nil:
 		r.record.State = results.Interrupted
 		verdict = exitcode.With(exitcode.Interrupted, errors.New("interrupted; what was measured is kept"))
-	case lost == len(r.parts):
+	case lost == len(r.workers):
 		r.record.State = results.Failed
 	}
 	err := errors.Join(r.write(), r.events.Close(), unread)
 	if verdict == nil && lost > r.job.Limits.TolerateLost {
-		verdict = exitcode.With(exitcode.Degraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.parts), lossesOf(r.record.Fleet)))
+		verdict = exitcode.With(exitcode.Degraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.workers), lossesOf(r.record.Fleet)))
 	}
 	if wrong := verdictOf(r.record.Verification); wrong != nil && (verdict == nil || exitcode.Of(wrong) == exitcode.Wrong) {
 		verdict = wrong

@@ -21,7 +21,7 @@ import (
 // stops the run; when patient does, it returns at once.
 func (r *running) watchAll(ctx, patient context.Context) {
 	var watchers sync.WaitGroup
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		watchers.Go(func() { r.watch(patient, p) })
 	}
 	done := make(chan struct{})
@@ -53,7 +53,7 @@ func (r *running) stopNow() {
 }
 
 // watch follows one worker until its part is over and its journal is copied.
-func (r *running) watch(ctx context.Context, p *part) {
+func (r *running) watch(ctx context.Context, p *workerRun) {
 	next := after(r.zero.Add(pollPhase))
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
@@ -88,7 +88,7 @@ func after(t time.Time) time.Time {
 	return t
 }
 
-func (r *running) stopOne(ctx context.Context, p *part) error {
+func (r *running) stopOne(ctx context.Context, p *workerRun) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	_, err := p.client.Stop(ctx, &workerpb.StopRequest{RunId: r.job.RunID, GraceNanos: int64(stopGrace)})
@@ -100,14 +100,14 @@ func (r *running) stopOne(ctx context.Context, p *part) error {
 
 // poll asks a worker how it does and copies what it has measured meanwhile. It
 // returns true when there is nothing more to come, or nothing that is waited for.
-func (r *running) poll(ctx context.Context, p *part) bool {
+func (r *running) poll(ctx context.Context, p *workerRun) bool {
 	return r.follow(ctx, p) || r.overdue(ctx, p)
 }
 
 // overdue gives up a worker that answers and does not end although its work, the grace
 // and a lease are over: nobody is waited for without end. A run without a duration
 // takes as long as it takes, and so does reading back what was written.
-func (r *running) overdue(ctx context.Context, p *part) bool {
+func (r *running) overdue(ctx context.Context, p *workerRun) bool {
 	s := r.job.Spec
 	due := s.Warmup + s.Duration + s.Grace
 	if now := time.Since(r.zero); s.Duration == 0 || s.VerifyWrites || now < due+r.job.Lease {
@@ -126,7 +126,7 @@ func (r *running) overdue(ctx context.Context, p *part) bool {
 	return true
 }
 
-func (r *running) follow(ctx context.Context, p *part) bool {
+func (r *running) follow(ctx context.Context, p *workerRun) bool {
 	r.mu.Lock()
 	after := p.latest.GetToNanos()
 	r.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *running) follow(ctx context.Context, p *part) bool {
 	}
 }
 
-func (r *running) pull(ctx context.Context, p *part) error {
+func (r *running) pull(ctx context.Context, p *workerRun) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	return p.journal.pull(ctx, p.client)
@@ -187,7 +187,7 @@ func (r *running) notCopied(err error) {
 }
 
 // heard takes up what a worker has said.
-func (r *running) heard(p *part, resp *workerpb.StatusResponse) {
+func (r *running) heard(p *workerRun, resp *workerpb.StatusResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	away := p.lastSeen
@@ -207,7 +207,7 @@ func (r *running) heard(p *part, resp *workerpb.StatusResponse) {
 
 // silent notes that a worker did not answer. It returns true when it need not be
 // waited for any longer.
-func (r *running) silent(p *part, err error) bool {
+func (r *running) silent(p *workerRun, err error) bool {
 	r.mu.Lock()
 	lastSeen, idle := p.lastSeen, r.idleSince
 	r.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *running) silent(p *part, err error) bool {
 }
 
 // lose declares a worker lost, once.
-func (r *running) lose(p *part, reason string) {
+func (r *running) lose(p *workerRun, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.state != results.Running {
@@ -235,7 +235,7 @@ func (r *running) lose(p *part, reason string) {
 }
 
 // settle notes that a restarted worker's journal has been copied as far as it went.
-func (r *running) settle(p *part, copied error) {
+func (r *running) settle(p *workerRun, copied error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if copied != nil {
@@ -246,7 +246,7 @@ func (r *running) settle(p *part, copied error) {
 }
 
 // ended takes up how a worker's part has ended.
-func (r *running) ended(p *part, run *workerpb.RunStatus, copied error) {
+func (r *running) ended(p *workerRun, run *workerpb.RunStatus, copied error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.state, p.reason = results.Finished, ""
@@ -272,10 +272,10 @@ func (r *running) ended(p *part, run *workerpb.RunStatus, copied error) {
 }
 
 // changed notes a worker's new state. r.mu is held.
-func (r *running) changed(p *part, kind, text string) {
+func (r *running) changed(p *workerRun, kind, text string) {
 	r.event(results.Event{Kind: kind, Worker: p.name, Text: text})
 	atWork := false
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		atWork = atWork || p.state == results.Running
 	}
 	switch {

@@ -71,10 +71,10 @@ func (r *running) verifyWrites(ctx context.Context, done <-chan struct{}) {
 
 // written returns the workers that have written and wait, and whether all do that
 // are still at work.
-func (r *running) written() (writers []*part, all bool) {
+func (r *running) written() (writers []*workerRun, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.parts {
+	for _, p := range r.workers {
 		if p.state != results.Running {
 			continue
 		}
@@ -89,20 +89,20 @@ func (r *running) written() (writers []*part, all bool) {
 // mismatch is a key that does not hold what a worker was told OK for.
 type mismatch struct {
 	*workerpb.Mismatch
-	by *part
+	by *workerRun
 
-	other     *part // that may have written the value
+	other     *workerRun // that may have written the value
 	otherEnd  time.Duration
 	undecided bool // somebody cannot be asked, or knows nothing of the key
 }
 
 // readBack has all workers read back what they have written, one part of all keys after the
 // other, so that only the keys of one part are ever held, and decides what differs.
-func (r *running) readBack(ctx context.Context, writers []*part) *results.Verification {
+func (r *running) readBack(ctx context.Context, writers []*workerRun) *results.Verification {
 	v := &results.Verification{Of: results.OfWrites, Problems: []results.Problem{}}
-	if len(writers) < len(r.parts) {
+	if len(writers) < len(r.workers) {
 		v.Partial = true
-		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d workers could not say what they wrote", len(r.parts)-len(writers), len(r.parts)))
+		v.Notes = append(v.Notes, fmt.Sprintf("%d of %d workers could not say what they wrote", len(r.workers)-len(writers), len(r.workers)))
 	}
 	silent := make([]bool, len(writers)) // of whom nothing is known any more
 	for part := range ledger.Parts {
@@ -122,7 +122,7 @@ type partRead struct {
 }
 
 // readPart adds what all workers find in one part of the keys.
-func (r *running) readPart(ctx context.Context, number int, writers []*part, silent []bool, v *results.Verification) {
+func (r *running) readPart(ctx context.Context, number int, writers []*workerRun, silent []bool, v *results.Verification) {
 	reads, failures := make([]*partRead, len(writers)), make([]error, len(writers))
 	var wg sync.WaitGroup
 	for i, p := range writers {
@@ -142,7 +142,7 @@ func (r *running) readPart(ctx context.Context, number int, writers []*part, sil
 		}
 	}
 	v.Fraction += math.Exp2(-float64(level)) / ledger.Parts
-	unknown := len(writers) < len(r.parts) || slices.Contains(silent, true)
+	unknown := len(writers) < len(r.workers) || slices.Contains(silent, true)
 	keys, unread := make(map[uint64]bool), make(map[uint64]bool)
 	var found []*mismatch
 	for _, read := range reads {
@@ -178,7 +178,7 @@ func note(to map[uint64]bool, hashes []uint64, followed func(uint64) bool) {
 }
 
 // readFrom has a worker read back a part. With an error, what it returns is not all.
-func (r *running) readFrom(ctx context.Context, p *part, number int) (*partRead, error) {
+func (r *running) readFrom(ctx context.Context, p *workerRun, number int) (*partRead, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	read := &partRead{}
@@ -202,7 +202,7 @@ func (r *running) readFrom(ctx context.Context, p *part, number int) (*partRead,
 }
 
 // ask asks every worker what it wrote to the keys that others found to differ.
-func (r *running) ask(ctx context.Context, writers []*part, found []*mismatch) {
+func (r *running) ask(ctx context.Context, writers []*workerRun, found []*mismatch) {
 	for batch := range slices.Chunk(found, askBatch) {
 		var wg sync.WaitGroup
 		answers := make([][]*workerpb.Wrote, len(writers))
@@ -312,6 +312,6 @@ func (r *running) decide(v *results.Verification, found []*mismatch) {
 }
 
 // slack is by how much the clocks of two workers may differ.
-func slack(a, b *part, elapsed time.Duration) time.Duration {
+func slack(a, b *workerRun, elapsed time.Duration) time.Duration {
 	return a.offset.roundTrip/2 + b.offset.roundTrip/2 + clockSlack + time.Duration(clockDrift*float64(elapsed))
 }

@@ -105,7 +105,7 @@ func (s *shard) mergeSet(dst, from *Set) {
 	}
 	s.mergeHistogram(&dst.WaitedSlots, from.WaitedSlots)
 	dst.ScannedRows += from.ScannedRows
-	dst.Lapses.Add(from.Lapses)
+	dst.Deviations.Add(from.Deviations)
 }
 
 func (s *shard) mergeHistogram(dst **Histogram, from *Histogram) {

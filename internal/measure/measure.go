@@ -70,7 +70,7 @@ type Set struct {
 	Started [workload.Kinds]int64 // operations started
 	Lag     *Histogram            // slot to start; nil when unpaced
 	Lane    *Histogram            // answer arrived to answer taken by the lane
-	Lapses
+	Deviations
 
 	// What the histograms of the cells do not contain, for it was never answered: how long it
 	// had waited when it was given up, by call. Waited is of calls that were started, by kind;
@@ -87,8 +87,8 @@ type Waited struct {
 	Response *Histogram // since they were due; nil when unpaced
 }
 
-// Lapses counts what did not go as the schedule and the histograms want it.
-type Lapses struct {
+// Deviations counts what did not go as the schedule and the histograms want it.
+type Deviations struct {
 	Queued  int64 // operations that were due while all threads had one
 	Skipped int64 // slots given up because the schedule was too far behind
 	Blocked int64 // of the skipped slots, those that were due while all threads had an operation
@@ -97,7 +97,7 @@ type Lapses struct {
 }
 
 // Add adds o.
-func (l *Lapses) Add(o Lapses) {
+func (l *Deviations) Add(o Deviations) {
 	l.Queued += o.Queued
 	l.Skipped += o.Skipped
 	l.Blocked += o.Blocked

@@ -79,11 +79,11 @@ type Run struct {
 	target float64 // operations per second
 	due    float64 // operations: the target, integrated over the time that was measured
 
-	kinds   [workload.Kinds]kind
-	lapses  measure.Lapses
-	lag     latency
-	lane    latency
-	traffic map[string]*store.Traffic // by store
+	kinds      [workload.Kinds]kind
+	deviations measure.Deviations
+	lag        latency
+	lane       latency
+	traffic    map[string]*store.Traffic // by store
 }
 
 // kind is what is counted of one kind of operation.
@@ -113,7 +113,7 @@ func (r *Run) Add(iv *measure.Interval, target float64) {
 				r.kinds[row.Kind()].add(row, cell)
 			}
 		}
-		r.lapses.Add(set.Lapses)
+		r.deviations.Add(set.Deviations)
 		r.lag.add(set.Lag)
 		r.lane.add(set.Lane)
 	}
@@ -164,7 +164,7 @@ func (r *Run) inFlight() int64 {
 	if !r.active {
 		return 0
 	}
-	n := -r.lapses.CutOff
+	n := -r.deviations.CutOff
 	for i := range r.kinds {
 		n += r.kinds[i].started
 		for _, done := range r.kinds[i].operations {
@@ -238,10 +238,10 @@ func (r *Run) collect(out chan<- prometheus.Metric) {
 	gauge(targetDesc, r.target)
 	total(dueDesc, r.due)
 	gauge(inFlightDesc, float64(r.inFlight()))
-	counter(queuedDesc, r.lapses.Queued)
-	counter(skippedDesc, r.lapses.Skipped)
-	counter(cutOffDesc, r.lapses.CutOff)
-	counter(clampedDesc, r.lapses.Clamped)
+	counter(queuedDesc, r.deviations.Queued)
+	counter(skippedDesc, r.deviations.Skipped)
+	counter(cutOffDesc, r.deviations.CutOff)
+	counter(clampedDesc, r.deviations.Clamped)
 	for _, address := range slices.Sorted(maps.Keys(r.traffic)) {
 		t := r.traffic[address]
 		counter(messagesDesc, t.Messages, address)

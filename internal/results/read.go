@@ -27,7 +27,7 @@ type Count struct{ Operations, Batches, RPCs int64 }
 type Counts struct {
 	Rows    [measure.Rows]Count
 	Started [workload.Kinds]int64
-	measure.Lapses
+	measure.Deviations
 	ScannedRows int64
 }
 

@@ -32,7 +32,7 @@ type Second struct {
 	Failed  int64
 	Batches int64
 	RPCs    int64
-	measure.Lapses
+	measure.Deviations
 
 	InFlight   float64 // calls, on average
 	Unanswered measure.Unanswered
@@ -255,7 +255,7 @@ func newSecond(iv *measure.Interval, target float64, host measure.HostSample) *S
 		for _, n := range set.Started {
 			s.Started += n
 		}
-		s.Lapses.Add(set.Lapses)
+		s.Deviations.Add(set.Deviations)
 		set.Lag.AddTo(lag)
 		set.Lane.AddTo(lane)
 	}
