@@ -301,7 +301,7 @@ func TestDetachedRunIsSteeredFromOutside(t *testing.T) {
 		_, stderr := run.said()
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	id := strings.TrimSpace(strings.SplitN(run.until("kvbench collect "), "\n", 2)[0])
+	id := strings.Fields(run.until("kvbench collect "))[0]
 	workers := f.args[:2]
 	verb := func(args ...string) []string { return append(args, workers...) }
 

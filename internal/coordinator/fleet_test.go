@@ -10,6 +10,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -254,10 +255,11 @@ func TestOtherBuilds(t *testing.T) {
 	ps[1].restart()
 	f := fleetOf(t, control.Security{}, ps...)
 	for ours, want := range map[string]string{
-		"v7-dirty": "w0, w2: kvbench test, this is v7-dirty; both speak version 1 of the protocol\nw1: kvbench v7, this is v7-dirty; both speak version 1 of the protocol",
-		"test":     "w1: kvbench v7, this is test; both speak version 1 of the protocol",
+		"v7-dirty": "w0, w2: kvbench test, this is v7-dirty; both speak version %d of the protocol\nw1: kvbench v7, this is v7-dirty; both speak version %d of the protocol",
+		"test":     "w1: kvbench v7, this is test; both speak version %d of the protocol",
 		"":         "",
 	} {
+		want = strings.ReplaceAll(want, "%d", strconv.Itoa(control.Protocol))
 		if got := strings.Join(f.otherBuilds(ours), "\n"); got != want {
 			t.Errorf("this is %q: got\n%s\nwant\n%s", ours, got, want)
 		}
