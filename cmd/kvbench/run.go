@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,7 @@ func (a *app) runCommand() *cobra.Command {
 		Example: `  kvbench run -w mixed --threads 50 --target 20000 --duration 60s --workers 127.0.0.1:7070,127.0.0.1:7071
   kvbench run -w read --local 3 --pd 127.0.0.1:2379
   BENCH_TYPE=read TARGET_IOPS=1000000 NUM_THREADS=800 RUNTIME=20m kvbench run -w tikvbench --kube
+  kvbench run -w a --target 20000 --slo 'READ response p99 < 5ms' --slo 'TOTAL response p99.9 < 50ms'
   kvbench run -w a --json >report.json`,
 		Args: tikvAlone,
 	}
@@ -84,6 +86,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
 	cmd.Flags().Var(&share{&b.limits.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%)")
 	cmd.Flags().Var(&share{&b.limits.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
+	cmd.Flags().Var(&objectives{&b.limits.SLO}, "slo", "a latency that must be kept, as in 'READ response p99 < 5ms' (repeatable): `objective` of kind or TOTAL, service or response, mean, p50 to p99.99 or max")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
 	return cmd
 }
@@ -152,6 +155,9 @@ func (b *bench) run() error {
 	}
 	if b.detach && (b.verify || s.VerifyWrites) {
 		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
+	}
+	if !s.Paced() && slices.ContainsFunc(b.limits.SLO, func(o results.Objective) bool { return o.Time == "response" }) {
+		return usage(errors.New("--slo: a run without --target has no response time: say service, or give it a target"))
 	}
 	if err := b.report.check(); err != nil {
 		return err
