@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render shows documents and comparisons as text, JSON, CSV or HTML.
+// Package render shows documents and comparisons as text, Markdown, JSON, CSV or HTML.
 package render
 
 import (
@@ -17,15 +17,16 @@ type Format string
 
 // The formats.
 const (
-	Text Format = "text"
-	JSON Format = "json"
-	CSV  Format = "csv"
-	HTML Format = "html"
+	Text     Format = "text"
+	Markdown Format = "markdown"
+	JSON     Format = "json"
+	CSV      Format = "csv"
+	HTML     Format = "html"
 )
 
 // The formats that a document has, and those of a comparison.
 var (
-	Documents   = []Format{Text, JSON, CSV, HTML}
+	Documents   = []Format{Text, Markdown, JSON, CSV, HTML}
 	Comparisons = []Format{Text, JSON}
 )
 
@@ -53,6 +54,8 @@ func Document(w io.Writer, d *analysis.Document, f Format, colour bool) error {
 		return writeJSON(w, d)
 	case CSV:
 		return writeCSV(w, d)
+	case Markdown:
+		return writeMarkdown(w, d)
 	case HTML:
 		return writeHTML(w, d)
 	}

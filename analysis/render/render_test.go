@@ -58,6 +58,13 @@ func TestHostileText(t *testing.T) {
 	if strings.Contains(page.String(), "<script") {
 		t.Error("the page has a script")
 	}
+	var md bytes.Buffer
+	if err := Document(&md, doc, Markdown, false); err != nil {
+		t.Fatal(err)
+	}
+	if s := md.String(); strings.Contains(s, "<script") || strings.Contains(s, "\x1b") {
+		t.Errorf("the Markdown has a script: %q", s)
+	}
 	// Kinds and names of workers are checked when they are read.
 	p.Kinds, p.Workers, p.Errors[0].Kind = nil, nil, "READ"
 	p.Verification = &results.Verification{Problems: []results.Problem{{Key: attack, Text: attack}}, Notes: []string{attack}}

@@ -32,7 +32,7 @@ examples:
   go run ./cmd/analyzer --verdict results && echo valid
 
 flags:
-  --format F   text (default), json, csv or html
+  --format F   text (default), markdown, json, csv or html
   -o, --output FILE
                write to FILE instead of standard output
   --verdict    exit with the verdict's code

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/units"
+)
+
+// writeMarkdown writes reports for an issue, or the summary of a CI job: GitHub's Markdown, without pictures.
+func writeMarkdown(w io.Writer, d *analysis.Document) error {
+	var m markdown
+	for i, r := range d.Runs {
+		if i > 0 {
+			m.line("")
+		}
+		m.report(r)
+	}
+	_, err := io.WriteString(w, m.String())
+	return err
+}
+
+// markdown is a report in the making.
+type markdown struct{ strings.Builder }
+
+func (m *markdown) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
+
+// markup is what has a meaning in Markdown, and what it is written as to have none.
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`, "#", `\#`, "~", `\~`, "\n", " ")
+
+// plain returns text that stands in Markdown as it is.
+func plain(text string) string { return markup.Replace(printable(text)) }
+
+func (m *markdown) report(r *analysis.Report) {
+	m.line("### %s", plain(r.RunID+" "+headline(r)))
+	m.line("")
+	m.line("**%s** (exit code %d)", plain(r.Verdict.Text), r.Verdict.Code)
+	m.line("")
+	m.line("%s, because %s.", plain(answered(r, units.Rate(r.OpsPerS))), plain(r.Limit.Why))
+	m.line("")
+	table := []string{"operation", "outcome", "operations", "per s", "time"}
+	for _, metric := range analysis.Metrics {
+		table = append(table, metric.Title())
+	}
+	m.line("| %s |", strings.Join(table, " | "))
+	m.line("|---|---|--:|--:|---|%s", strings.Repeat("--:|", len(analysis.Metrics)))
+	for i := range r.Kinds {
+		k := &r.Kinds[i]
+		if k.Kind == analysis.AllKinds && len(r.Kinds) == 2 {
+			continue // of one row there is no total
+		}
+		for _, row := range latencyRows(k) {
+			cells := append([]string{row.Kind, row.Outcome, row.Operations, row.Rate, row.Time}, row.Values...)
+			for i := range cells {
+				cells[i] = plain(cells[i])
+			}
+			m.line("| %s |", strings.Join(cells, " | "))
+		}
+	}
+	m.line("")
+	m.line("%s", plain(gap(r)))
+	m.line("")
+	for _, l := range r.WorkersLost {
+		m.point("worker lost", fmt.Sprintf("%s at %s: %s", l.Name, units.Seconds(l.AtS), l.Reason))
+	}
+	for _, e := range r.Errors {
+		m.point("error", fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, units.Count(e.Count), e.FirstText))
+	}
+	if v := r.Verification; v != nil {
+		m.point("verification", v.Text())
+		for _, p := range v.Problems[:min(len(v.Problems), shownProblems)] {
+			m.point("key "+p.Key, p.Text)
+		}
+	}
+	for _, list := range []struct {
+		what  string
+		texts []string
+	}{{"missing", r.Missing}, {"warning", r.Warnings}, {"note", r.Notes}} {
+		for _, text := range list.texts {
+			m.point(list.what, text)
+		}
+	}
+}
+
+func (m *markdown) point(what, text string) { m.line("- %s: %s", plain(what), plain(text)) }
