@@ -32,6 +32,7 @@ type Snapshot struct {
 	Stage   Stage
 	Elapsed time.Duration // on the run's clock; negative before the start
 	Length  time.Duration // warm-up and window together; 0: the run ends by count
+	Grace   time.Duration // for so long after that calls in flight are waited for
 	// Operations are those that the run ends after; 0: it ends by time. Of a load that goes on where it
 	// stood, those that were left.
 	Operations int64
@@ -108,6 +109,7 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 	if !r.zero.IsZero() {
 		s.Elapsed = time.Since(r.zero)
 	}
+	s.Grace = r.job.Spec.Grace
 	if d := r.job.Spec.Duration; d > 0 {
 		s.Length = r.job.Spec.Warmup + d
 	} else {

@@ -91,6 +91,9 @@ func summary(s *coordinator.Snapshot, width int) []string {
 	if c := shortfalls(t); len(c) > 0 {
 		lines = append(lines, strings.Join(c, "   "))
 	}
+	if text := awaited(s); text != "" {
+		lines = append(lines, string(s.Stage)+": it "+text)
+	}
 	return lines
 }
 

@@ -128,7 +128,24 @@ func headline(s *coordinator.Snapshot) string {
 	if len(s.Workers) > 1 || atWork < len(s.Workers) {
 		fmt.Fprintf(&b, "  %d/%d workers", atWork, len(s.Workers))
 	}
+	if text := awaited(s); text != "" {
+		b.WriteString("  " + text)
+	}
 	return b.String()
+}
+
+// awaited says what a run that starts nothing any more waits for; "" while it does.
+func awaited(s *coordinator.Snapshot) string {
+	left := s.Length + s.Grace - s.Elapsed
+	switch {
+	case s.Stage == coordinator.Stopping:
+		return "waits for calls in flight and the workers' journals"
+	case s.Stage != coordinator.Draining:
+		return ""
+	case left > 0:
+		return fmt.Sprintf("waits for calls in flight, %s at most", clock(left))
+	}
+	return "waits for the workers' journals"
 }
 
 // shortfalls are the counts of what did not go as planned, where there are any.
