@@ -63,7 +63,7 @@ type Generator struct {
 	scans   lengths
 	inserts inserts
 	ttl     uint64
-	known   known
+	known   *known
 	absent  int // scans that lacked only rows that are not there
 }
 

@@ -74,6 +74,11 @@ func (k *keyCodec) append(dst []byte, number int64) []byte {
 	return append(dst, text...)
 }
 
+// sorts reports whether the keys of the records first to last, whose numbers are not hashed, are in the order of the numbers.
+func (k *keyCodec) sorts(first, last int64) bool {
+	return k.hex || len(strconv.FormatInt(max(first, 0), 10)) == len(strconv.FormatInt(last, 10)) || k.width >= len(strconv.FormatInt(last, 10))
+}
+
 // possible reports whether a key looks like one of a record.
 func (k *keyCodec) possible(key []byte) bool {
 	digits, ok := bytes.CutPrefix(key, k.head)

@@ -5,38 +5,79 @@ package workload
 import (
 	"bytes"
 	"slices"
+	"sort"
 
 	"github.com/kvbench/kvbench/internal/spec"
 )
 
-// known are keys of records that were loaded, in order: those that a scan of their range
-// must find. It has all of them in tables of up to mostKnown records, and else a sample.
-type known [][]byte
+// known are the keys of records that were loaded, in order: those that a scan of their range must find. It is all
+// of them in tables of up to mostKnown records, and in those whose keys sort as the numbers of their records; else it is a sample.
+type known struct {
+	keys [][]byte
+
+	// Where keys sort as numbers, none is kept: they are made of the records from first on.
+	codec        *keyCodec
+	first, count int64
+	buf          []byte
+}
 
 const mostKnown = 1 << 16
 
-// newKnown returns the keys to look for in scans; none where no scans are made, or
+// newKnown returns the keys to look for in scans; nil where no scans are made, or
 // where updates create rows, so that one that is found later need not have been there before.
-func newKnown(s *spec.Spec, keys *keyCodec) known {
+func newKnown(s *spec.Spec, keys *keyCodec) *known {
 	p := &s.Proportions
 	creates := p.Update > 0 && (s.UpdateMode == spec.Blind || s.UpdateMissing) || p.ReadModifyWrite > 0 && s.UpdateMissing
 	if p.Scan == 0 || s.Phase != spec.Run || creates {
 		return nil
 	}
-	n := min(s.InsertCount, mostKnown)
-	k := make(known, n)
-	for i := range n {
-		k[i] = keys.append(nil, s.InsertStart+part(s.InsertCount, n, i))
+	if s.Key.Order != spec.Hashed && keys.sorts(s.InsertStart, s.InsertStart+s.InsertCount-1) {
+		return &known{codec: keys, first: s.InsertStart, count: s.InsertCount}
 	}
-	slices.SortFunc(k, bytes.Compare)
+	n := min(s.InsertCount, mostKnown)
+	k := &known{keys: make([][]byte, n)}
+	for i := range n {
+		k.keys[i] = keys.append(nil, s.InsertStart+part(s.InsertCount, n, i))
+	}
+	slices.SortFunc(k.keys, bytes.Compare)
 	return k
+}
+
+// from returns the place of the first key that is not before another.
+func (k *known) from(key []byte) int64 {
+	if k.codec == nil {
+		i, _ := slices.BinarySearchFunc(k.keys, key, bytes.Compare)
+		return int64(i)
+	}
+	return int64(sort.Search(int(k.count), func(i int) bool {
+		k.buf = k.codec.append(k.buf[:0], k.first+int64(i))
+		return bytes.Compare(k.buf, key) >= 0
+	}))
+}
+
+// at returns the key in a place, until the next call; false after the last one.
+func (k *known) at(i int64) ([]byte, bool) {
+	if k.codec == nil {
+		if i >= int64(len(k.keys)) {
+			return nil, false
+		}
+		return k.keys[i], true
+	}
+	if i >= k.count {
+		return nil, false
+	}
+	k.buf = k.codec.append(k.buf[:0], k.first+i)
+	return k.buf, true
 }
 
 // leftOut returns the keys, a few at most, that the answer to a scan lacks: those from its
 // start up to the last one that it found, or to the table's end if it found fewer than its limit.
-func (k known) leftOut(start []byte, found [][]byte, limit int) (lacking [][]byte) {
-	i, _ := slices.BinarySearchFunc(k, start, bytes.Compare)
-	for _, key := range k[i:] {
+func (k *known) leftOut(start []byte, found [][]byte, limit int) (lacking [][]byte) {
+	for i := k.from(start); ; i++ {
+		key, ok := k.at(i)
+		if !ok {
+			return lacking
+		}
 		for len(found) > 0 && bytes.Compare(found[0], key) < 0 {
 			found, limit = found[1:], limit-1
 		}
@@ -44,10 +85,9 @@ func (k known) leftOut(start []byte, found [][]byte, limit int) (lacking [][]byt
 		case len(found) == 0 && limit <= 0, len(lacking) == mostLeftOut:
 			return lacking
 		case len(found) == 0 || !bytes.Equal(found[0], key):
-			lacking = append(lacking, key)
+			lacking = append(lacking, bytes.Clone(key))
 		}
 	}
-	return lacking
 }
 
 // mostLeftOut bounds how many keys of a scan are looked into.

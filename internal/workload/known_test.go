@@ -3,7 +3,9 @@
 package workload
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +16,12 @@ import (
 // as well; a row that is not there does not, and neither do rows that a run has inserted.
 func TestScanThatLeavesOut(t *testing.T) {
 	t.Parallel()
-	for _, order := range []string{"hashed", "ordered"} {
-		shape := []string{"recordcount", "100", "table", "t", "maxscanlength", "20", "minscanlength", "5", "insertorder", order}
+	for order, more := range map[string][]string{
+		"hashed":            nil,
+		"ordered":           {"insertorder", "ordered"},
+		"ordered, of width": {"insertorder", "ordered", "zeropadding", "4"}, // whose keys sort as numbers
+	} {
+		shape := append([]string{"recordcount", "100", "table", "t", "maxscanlength", "20", "minscanlength", "5"}, more...)
 		m := newMemory()
 		m.load(t, shape...)
 		m.rows["t;"] = []byte("the next table")
@@ -79,5 +85,31 @@ func TestScanThatLeavesOut(t *testing.T) {
 	creating := generator(t, "scanproportion", "0.5", "readproportion", "0", "updateproportion", "0.5", "updatemode", "blind")
 	if creating.known != nil {
 		t.Error("scans are checked for rows that updates create")
+	}
+}
+
+// TestKnownOfLargeTables: where keys sort as numbers no row can be left out unseen, however large the table is.
+func TestKnownOfLargeTables(t *testing.T) {
+	t.Parallel()
+	for _, more := range [][]string{{"zeropadding", "9"}, {"keyformat", "hex"}, {"insertstart", "1000000", "insertcount", "500000"}} {
+		g := generator(t, append(append(only("scan"), "recordcount", "1500000", "insertorder", "ordered"), more...)...)
+		if g.known == nil || g.known.codec == nil {
+			t.Fatalf("%v: the keys are not known by their numbers", more)
+		}
+		const limit = 50
+		for _, record := range []int64{1_000_000, 1_234_567, 1_499_990} {
+			var found [][]byte
+			for i := record; i < min(record+limit, g.known.first+g.known.count); i++ {
+				found = append(found, g.Key(nil, i))
+			}
+			start := found[0]
+			if lacking := g.known.leftOut(start, found, limit); len(lacking) > 0 {
+				t.Errorf("%v: a whole scan from %s lacks %q", more, start, lacking)
+			}
+			lost := found[7]
+			if lacking := g.known.leftOut(start, slices.Delete(slices.Clone(found), 7, 8), limit); len(lacking) == 0 || !bytes.Equal(lacking[0], lost) {
+				t.Errorf("%v: a scan from %s without %s lacks %q", more, start, lost, lacking)
+			}
+		}
 	}
 }
