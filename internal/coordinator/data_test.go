@@ -92,6 +92,25 @@ func TestVerifyWrites(t *testing.T) {
 	nothingLeft(t, db)
 }
 
+// TestUntrackedIsUndecided: of a key that more writes at the same time go to than a worker keeps, nothing
+// can be said, and that is said.
+func TestUntrackedIsUndecided(t *testing.T) {
+	t.Parallel()
+	db := &memory.DB{Delay: 20 * time.Millisecond}
+	f, _ := trio(t, db)
+	s, err := f.Run(t.Context(), Job{Out: t.TempDir(), Spec: properties(t, map[string]string{
+		"recordcount": "1", "readproportion": "0", "updateproportion": "1", "updatemode": "blind", "threadcount": "64",
+		"verifywrites": "true", "maxexecutiontime": "1", "target": "0",
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := s.Run.Verification; v == nil || v.Undecided != 1 || v.Expected != 1 || v.Checked != 0 || v.Bad() != 0 {
+		t.Errorf("%+v", v)
+	}
+	nothingLeft(t, db)
+}
+
 // TestManifestInResults: with manifest=results nothing but the data is written into the store,
 // and a run is still refused that does not fit.
 func TestManifestInResults(t *testing.T) {

@@ -116,9 +116,9 @@ func (r *running) readBack(ctx context.Context, writers []*workerRun) *results.V
 
 // partRead is what a worker read back of a part of all keys.
 type partRead struct {
-	keys, unread []uint64
-	mismatches   []*mismatch
-	level        uint
+	keys, unread, untracked []uint64
+	mismatches              []*mismatch
+	level                   uint
 }
 
 // readPart adds what all workers find in one part of the keys.
@@ -143,7 +143,7 @@ func (r *running) readPart(ctx context.Context, number int, writers []*workerRun
 	}
 	v.Fraction += math.Exp2(-float64(level)) / ledger.Parts
 	unknown := len(writers) < len(r.workers) || slices.Contains(silent, true)
-	keys, unread := make(map[uint64]bool), make(map[uint64]bool)
+	keys, unread, untracked := make(map[uint64]bool), make(map[uint64]bool), make(map[uint64]bool)
 	var found []*mismatch
 	for _, read := range reads {
 		if read == nil {
@@ -152,6 +152,7 @@ func (r *running) readPart(ctx context.Context, number int, writers []*workerRun
 		followed := func(hash uint64) bool { return ledger.Follows(hash, level) }
 		note(keys, read.keys, followed)
 		note(unread, read.unread, followed)
+		note(untracked, read.untracked, followed)
 		for _, m := range read.mismatches {
 			m.undecided = unknown
 			// Of a key that not all follow, only what does not depend on the others can be said.
@@ -161,8 +162,12 @@ func (r *running) readPart(ctx context.Context, number int, writers []*workerRun
 			}
 		}
 	}
-	v.Expected += int64(len(keys))
+	for hash := range keys { // which another worker can speak for
+		delete(untracked, hash)
+	}
+	v.Expected += int64(len(keys) + len(untracked))
 	v.Checked += int64(len(keys) - len(unread))
+	v.Undecided += int64(len(untracked))
 	v.Unread += int64(len(unread))
 	r.ask(ctx, writers, found)
 	r.decide(v, found)
@@ -190,6 +195,7 @@ func (r *running) readFrom(ctx context.Context, p *workerRun, number int) (*part
 		}
 		read.keys = append(read.keys, piece.GetKeys()...)
 		read.unread = append(read.unread, piece.GetUnread()...)
+		read.untracked = append(read.untracked, piece.GetUntracked()...)
 		read.level = max(read.level, uint(piece.GetLevel()))
 		for _, m := range piece.GetMismatches() {
 			read.mismatches = append(read.mismatches, &mismatch{Mismatch: m, by: p})

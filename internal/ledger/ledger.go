@@ -179,6 +179,19 @@ func (l *Ledger) Keys(part int) iter.Seq[Key] {
 	}
 }
 
+// Untracked returns the hashes of the keys of a part that were written to and of which nothing can be said.
+func (l *Ledger) Untracked(part int) (hashes []uint64) {
+	s := &l.shards[part]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for hash, e := range s.keys {
+		if e.lost {
+			hashes = append(hashes, hash)
+		}
+	}
+	return hashes
+}
+
 // Level says which keys of a part are followed (see [Follows]): one of 2 to that power.
 func (l *Ledger) Level(part int) uint {
 	s := &l.shards[part]

@@ -148,10 +148,15 @@ func TestTooManyUnknownWrites(t *testing.T) {
 	if _, mine, followed := l.Wrote([]byte("k"), 1); mine || followed {
 		t.Error("something is said of a key whose writes were not all kept")
 	}
+	untracked := 0
 	for part := range Parts {
 		for k := range l.Keys(part) {
 			t.Errorf("%s is to be read back", k.Key)
 		}
+		untracked += len(l.Untracked(part))
+	}
+	if untracked != 1 {
+		t.Errorf("%d keys are told to be untracked, want 1", untracked)
 	}
 }
 

@@ -35,7 +35,7 @@ func (w *Worker) ReadBack(req *workerpb.ReadBackRequest, out grpc.ServerStreamin
 		return err
 	}
 	defer k.reading.Done()
-	if err := out.Send(&workerpb.ReadBackResponse{Level: uint32(k.ledger.Level(part))}); err != nil {
+	if err := out.Send(&workerpb.ReadBackResponse{Level: uint32(k.ledger.Level(part)), Untracked: k.ledger.Untracked(part)}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(out.Context())

@@ -1456,7 +1456,8 @@ type ReadBackResponse struct {
 	Unread     []uint64               `protobuf:"fixed64,2,rep,packed,name=unread,proto3" json:"unread,omitempty"` // of these: could not be read
 	Mismatches []*Mismatch            `protobuf:"bytes,3,rep,name=mismatches,proto3" json:"mismatches,omitempty"`  // hold another value than this worker may have written last, or none
 	// Only keys whose hashes have so many zero bits, above those that choose the part, were followed, for want of memory.
-	Level         uint32 `protobuf:"varint,4,opt,name=level,proto3" json:"level,omitempty"`
+	Level         uint32   `protobuf:"varint,4,opt,name=level,proto3" json:"level,omitempty"`
+	Untracked     []uint64 `protobuf:"fixed64,5,rep,packed,name=untracked,proto3" json:"untracked,omitempty"` // hashes of keys of which this worker can say nothing: too many writes overlapped, or have no known end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1517,6 +1518,13 @@ func (x *ReadBackResponse) GetLevel() uint32 {
 		return x.Level
 	}
 	return 0
+}
+
+func (x *ReadBackResponse) GetUntracked() []uint64 {
+	if x != nil {
+		return x.Untracked
+	}
+	return nil
 }
 
 // Mismatch is a key that holds something else than what this worker was told OK for.
@@ -2243,14 +2251,15 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"<\n" +
 	"\x0fReadBackRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
-	"\x04part\x18\x02 \x01(\x05R\x04part\"\x8a\x01\n" +
+	"\x04part\x18\x02 \x01(\x05R\x04part\"\xa8\x01\n" +
 	"\x10ReadBackResponse\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\x06R\x04keys\x12\x16\n" +
 	"\x06unread\x18\x02 \x03(\x06R\x06unread\x124\n" +
 	"\n" +
 	"mismatches\x18\x03 \x03(\v2\x14.kvbench.v1.MismatchR\n" +
 	"mismatches\x12\x14\n" +
-	"\x05level\x18\x04 \x01(\rR\x05level\"\xb2\x01\n" +
+	"\x05level\x18\x04 \x01(\rR\x05level\x12\x1c\n" +
+	"\tuntracked\x18\x05 \x03(\x06R\tuntracked\"\xb2\x01\n" +
 	"\bMismatch\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05found\x18\x02 \x01(\x06R\x05found\x12\x12\n" +
