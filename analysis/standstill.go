@@ -23,14 +23,20 @@ const (
 	noteShare = 0.01
 )
 
-// stoodStill says which worker stood still for the longest time; "" if none did for long.
-func stoodStill(p *Report) string {
-	longest := &WorkerRow{}
-	for i := range p.Workers {
-		if w := &p.Workers[i]; w.StallMaxS > longest.StallMaxS {
-			longest = w
+// most is the worker with the most of something; an empty row if none has any.
+func most(workers []WorkerRow, of func(*WorkerRow) float64) *WorkerRow {
+	found := &WorkerRow{}
+	for i := range workers {
+		if w := &workers[i]; of(w) > of(found) {
+			found = w
 		}
 	}
+	return found
+}
+
+// stoodStill says which worker stood still for the longest time; "" if none did for long.
+func stoodStill(p *Report) string {
+	longest := most(p.Workers, func(w *WorkerRow) float64 { return w.StallMaxS })
 	if longest.StallMaxS < longStall {
 		return ""
 	}
@@ -39,12 +45,7 @@ func stoodStill(p *Report) string {
 
 // throttled says which worker its CPU limit kept from running for the longest time; "" if none was for so much of the window.
 func throttled(p *Report, share float64) string {
-	longest := &WorkerRow{}
-	for i := range p.Workers {
-		if w := &p.Workers[i]; w.ThrottledS > longest.ThrottledS {
-			longest = w
-		}
-	}
+	longest := most(p.Workers, func(w *WorkerRow) float64 { return w.ThrottledS })
 	if longest.ThrottledS == 0 || longest.ThrottledS < share*p.WindowS {
 		return ""
 	}
@@ -54,16 +55,17 @@ func throttled(p *Report, share float64) string {
 
 // oftenStill says which worker stood still for the largest part of the window, in standstills each of which is short; "" if none did for so much of it.
 func oftenStill(p *Report, share float64) string {
-	most := &WorkerRow{}
-	for i := range p.Workers {
-		if w := &p.Workers[i]; w.StallMaxS < longStall && w.StalledS > most.StalledS {
-			most = w
+	of := func(w *WorkerRow) float64 {
+		if w.StallMaxS >= longStall {
+			return 0
 		}
+		return w.StalledS
 	}
-	if most.StalledS == 0 || most.StalledS < share*p.WindowS {
+	longest := most(p.Workers, of)
+	if s := of(longest); s == 0 || s < share*p.WindowS {
 		return ""
 	}
-	return fmt.Sprintf("worker %s stood still for %s in all, %s at a time at most", most.Name, units.Micros(most.StalledS*1e6), units.Micros(most.StallMaxS*1e6))
+	return fmt.Sprintf("worker %s stood still for %s in all, %s at a time at most", longest.Name, units.Micros(longest.StalledS*1e6), units.Micros(longest.StallMaxS*1e6))
 }
 
 // noteStandstills says what latencies contain that is the client's.

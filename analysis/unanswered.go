@@ -108,8 +108,7 @@ func (t *totals) neverAnswered(row *row, of func(workload.Kind) bool, batch int)
 	if n.CutOffCalls > 0 {
 		n.ServiceUS = measure.LatencyOf(merged(row.service, w.service))
 	}
-	n.ResponseUS = measure.LatencyOf(merged(w.response, slots))
-	if n.ResponseUS != nil {
+	if count(w.response)+count(slots) > 0 {
 		n.ResponseUS = measure.LatencyOf(merged(row.response, w.response, slots))
 	}
 	return n

@@ -30,7 +30,7 @@ type markdown struct{ strings.Builder }
 func (m *markdown) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
 
 // markup is what has a meaning in Markdown, and what it is written as to have none.
-var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`, "#", `\#`, "~", `\~`, "\n", " ")
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`, "#", `\#`, "~", `\~`)
 
 // plain returns text that stands in Markdown as it is.
 func plain(text string) string { return markup.Replace(printable(text)) }
@@ -42,23 +42,13 @@ func (m *markdown) report(r *analysis.Report) {
 	m.line("")
 	m.line("%s, because %s.", plain(answered(r, units.Rate(r.OpsPerS))), plain(r.Limit.Why))
 	m.line("")
-	table := []string{"operation", "outcome", "operations", "per s", "time"}
-	for _, metric := range analysis.Metrics {
-		table = append(table, metric.Title())
-	}
-	m.line("| %s |", strings.Join(table, " | "))
-	m.line("|---|---|--:|--:|---|%s", strings.Repeat("--:|", len(analysis.Metrics)))
-	for i := range r.Kinds {
-		k := &r.Kinds[i]
-		if k.Kind == analysis.AllKinds && len(r.Kinds) == 2 {
-			continue // of one row there is no total
+	for i, row := range latencyTable(r) {
+		for j := range row {
+			row[j] = plain(row[j])
 		}
-		for _, row := range latencyRows(k) {
-			cells := append([]string{row.Kind, row.Outcome, row.Operations, row.Rate, row.Time}, row.Values...)
-			for i := range cells {
-				cells[i] = plain(cells[i])
-			}
-			m.line("| %s |", strings.Join(cells, " | "))
+		m.line("| %s |", strings.Join(row, " | "))
+		if i == 0 {
+			m.line("|---|---|--:|--:|---|%s", strings.Repeat("--:|", len(analysis.Metrics)))
 		}
 	}
 	m.line("")

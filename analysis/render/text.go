@@ -175,7 +175,18 @@ func (t *text) rates(r *analysis.Report) {
 }
 
 func (t *text) latencies(r *analysis.Report) {
-	table := [][]string{{"operation", "outcome", "operations", "per s", "time", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"}}
+	if table := latencyTable(r); len(table) > 1 {
+		t.table(table, 2, 4)
+	}
+}
+
+// latencyTable is the table of latencies as text, its header first.
+func latencyTable(r *analysis.Report) [][]string {
+	header := []string{"operation", "outcome", "operations", "per s", "time"}
+	for _, m := range analysis.Metrics {
+		header = append(header, m.Title())
+	}
+	table := [][]string{header}
 	for i := range r.Kinds {
 		k := &r.Kinds[i]
 		if k.Kind == analysis.AllKinds && len(r.Kinds) == 2 {
@@ -185,9 +196,7 @@ func (t *text) latencies(r *analysis.Report) {
 			table = append(table, append([]string{row.Kind, row.Outcome, row.Operations, row.Rate, row.Time}, row.Values...))
 		}
 	}
-	if len(table) > 1 {
-		t.table(table, 2, 4)
-	}
+	return table
 }
 
 // latencyRow is a line of the table of latencies, as text.

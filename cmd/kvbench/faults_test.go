@@ -70,17 +70,6 @@ func (p *process) exits(code int, within time.Duration) {
 	}
 }
 
-// report is the one run of a process's JSON report.
-func (p *process) report() *analysis.Report {
-	p.t.Helper()
-	stdout, stderr := p.said()
-	var doc analysis.Document
-	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || len(doc.Runs) != 1 {
-		p.t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
-	}
-	return doc.Runs[0]
-}
-
 // address is where a worker listens.
 func (f *fleet) address(worker int) string { return strings.Split(f.args[1], ",")[worker] }
 
@@ -248,6 +237,16 @@ func (f *fleet) runFolder(phase string) string {
 	return ""
 }
 
+// onlyCopy is a file of the only worker whose results are in a run's folder.
+func onlyCopy(t *testing.T, dir, name string) string {
+	t.Helper()
+	copies, err := filepath.Glob(filepath.Join(dir, "*", name))
+	if err != nil || len(copies) != 1 {
+		t.Fatalf("%v: %v", copies, err)
+	}
+	return copies[0]
+}
+
 // TestFaultTwoWriters: collect keeps out of a folder that a run writes into. A copy that
 // is not one of the journal is refused, and copied anew when that is asked for.
 func TestFaultTwoWriters(t *testing.T) {
@@ -264,11 +263,7 @@ func TestFaultTwoWriters(t *testing.T) {
 	run.exits(exitcode.Interrupted, 30*time.Second)
 	want := run.report().Operations
 
-	copies, err := filepath.Glob(filepath.Join(dir, "*", results.HistogramsFile))
-	if err != nil || len(copies) != 1 {
-		t.Fatalf("%v: %v", copies, err)
-	}
-	damaged, err := os.OpenFile(copies[0], os.O_WRONLY|os.O_APPEND, 0)
+	damaged, err := os.OpenFile(onlyCopy(t, dir, results.HistogramsFile), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,11 +291,7 @@ func TestFaultResultsCannotBeWritten(t *testing.T) {
 	run := start(t, f.verb("run", "-w", "read", "--target", "300", "--duration", "6s", "--json")...)
 	run.until("measuring ")
 	dir := f.runFolder("run")
-	copies, err := filepath.Glob(filepath.Join(dir, "*", results.WorkerFile))
-	if err != nil || len(copies) != 1 {
-		t.Fatalf("%v: %v", copies, err)
-	}
-	blocked := filepath.Join(filepath.Dir(copies[0]), results.HistogramsFile)
+	blocked := filepath.Join(filepath.Dir(onlyCopy(t, dir, results.WorkerFile)), results.HistogramsFile)
 	if err := os.RemoveAll(blocked); err != nil {
 		t.Fatal(err)
 	}
@@ -381,13 +372,7 @@ func TestFaultWhatChecksFind(t *testing.T) {
 		}
 		for i, check := range checks {
 			b := newTable(t)
-			code := check(b, func() {
-				for _, s := range b.cluster.State().Stores {
-					if err := b.cluster.SetSilentFault(s.ID, f, 0.05, 0); err != nil {
-						t.Fatal(err)
-					}
-				}
-			})
+			code := check(b, func() { b.fault(t, f, 0.05, 0) })
 			if found := code == exitcode.Wrong; found != (cells[i] == "found") {
 				t.Errorf("%v, check %d: exit code %d, and the table says %q", f, i+1, code, cells[i])
 			}

@@ -45,7 +45,7 @@ func parseObjective(text string) (o results.Objective, err error) {
 	}
 	var metrics []string
 	for _, m := range analysis.Metrics {
-		metrics = append(metrics, strings.ReplaceAll(m.Name, "_", "."))
+		metrics = append(metrics, m.Title())
 	}
 	for i, known := range [][]string{kinds, {"service", "response"}, metrics} {
 		if !slices.Contains(known, words[i]) {
@@ -56,5 +56,5 @@ func parseObjective(text string) (o results.Objective, err error) {
 	if err != nil || d < time.Microsecond || d > time.Hour {
 		return o, fmt.Errorf("%q: want a time of 1us to 1h, as in 5ms", strings.TrimSpace(limit))
 	}
-	return results.Objective{Kind: words[0], Time: words[1], Metric: strings.ReplaceAll(words[2], ".", "_"), LimitUS: d.Microseconds()}, nil
+	return results.Objective{Kind: words[0], Time: words[1], Metric: analysis.Metrics[slices.Index(metrics, words[2])].Name, LimitUS: d.Microseconds()}, nil
 }

@@ -21,12 +21,7 @@ func reportOf(t *testing.T, run *process) *analysis.Report {
 		_, stderr := run.said()
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	stdout, stderr := run.said()
-	var doc analysis.Document
-	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
-		t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
-	}
-	return doc.Runs[0]
+	return run.report()
 }
 
 // TestFrozenServer: a cluster that freezes for a second at 1,000 operations a second shows in the

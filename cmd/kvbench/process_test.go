@@ -132,6 +132,17 @@ func (p *process) code(within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// report is the one run of a process's JSON report.
+func (p *process) report() *analysis.Report {
+	p.t.Helper()
+	stdout, stderr := p.said()
+	var doc analysis.Document
+	if err := readDocument(p.t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
+		p.t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
+	}
+	return doc.Runs[0]
+}
+
 // do runs a kvbench that must succeed.
 func do(t *testing.T, args ...string) (stdout string) {
 	t.Helper()
@@ -200,12 +211,7 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	if code := run.code(20 * time.Second); code != exitcode.Interrupted {
 		t.Errorf("exit code %d, want %d", code, exitcode.Interrupted)
 	}
-	stdout, stderr := run.said()
-	var doc analysis.Document
-	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
-		t.Fatalf("report: %v\n%s\n%s", err, stdout, stderr)
-	}
-	r := doc.Runs[0]
+	r := run.report()
 	if r.Operations == 0 || r.Verdict.Code != exitcode.Interrupted {
 		t.Errorf("%d operations are reported, verdict %+v", r.Operations, r.Verdict)
 	}
@@ -275,12 +281,7 @@ func TestKilledWorkerIsLost(t *testing.T) {
 	if code := run.code(time.Minute); code != exitcode.Degraded {
 		t.Errorf("exit code %d, want %d", code, exitcode.Degraded)
 	}
-	stdout, stderr := run.said()
-	var doc analysis.Document
-	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 {
-		t.Fatalf("report: %v\n%s", err, stderr)
-	}
-	r := doc.Runs[0]
+	r := run.report()
 	if len(r.WorkersLost) != 1 || r.WorkersExpected != 2 || r.WorkersFinished != 1 {
 		t.Errorf("expected %d, finished %d, lost %+v", r.WorkersExpected, r.WorkersFinished, r.WorkersLost)
 	}

@@ -49,10 +49,11 @@ func (v *screen) Show(s *coordinator.Snapshot) {
 }
 
 func (v *screen) Say(text string) {
+	text = printable.Text(text)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.live == nil {
-		_, _ = v.out.WriteString(printable.Text(text) + "\n")
+		_, _ = v.out.WriteString(text + "\n")
 		return
 	}
 	select {
@@ -137,7 +138,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case *coordinator.Snapshot:
 		m.snapshot = msg
 	case line:
-		return m, tea.Println(printable.Text(string(msg)))
+		return m, tea.Println(string(msg))
 	case tea.WindowSizeMsg:
 		resized := m.width != 0
 		m.width, m.height = msg.Width, msg.Height

@@ -45,8 +45,9 @@ func (w *Worker) ReadBack(req *workerpb.ReadBackRequest, out grpc.ServerStreamin
 	var readers sync.WaitGroup
 	for _, s := range k.sessions {
 		readers.Go(func() {
+			checker := workload.NewChecker(k.spec)
 			for keys := range chunks {
-				for _, piece := range k.compare(s, keys) {
+				for _, piece := range k.compare(s, checker, keys) {
 					sending.Lock()
 					err := out.Send(piece)
 					sending.Unlock()
@@ -112,16 +113,7 @@ func (r *run) beginReading() (*followedTask, error) {
 
 // compare reads keys and compares what they hold with what was written. The answer is in
 // pieces, none of which is large.
-func (k *followedTask) compare(s store.Session, keys []ledger.Key) []*workerpb.ReadBackResponse {
-	check := func(_, _ []byte) error { return nil }
-	if k.spec.Integrity {
-		rows := *k.spec
-		rows.Proportions.Scan = 0 // what scans are checked by is dear, and not needed
-		g, err := workload.New(&rows, workload.Place{Worker: k.worker, Workers: k.workers, Lanes: 1})
-		if err == nil {
-			check = g.Check
-		}
-	}
+func (k *followedTask) compare(s store.Session, checker *workload.Checker, keys []ledger.Key) []*workerpb.ReadBackResponse {
 	var calls []*store.Call
 	for first := 0; first < len(keys); first += readBackBatch {
 		c := &store.Call{Verb: store.Get}
@@ -150,8 +142,8 @@ func (k *followedTask) compare(s store.Session, keys []ledger.Key) []*workerpb.R
 				Key: key, Hash: read.Hash, Found: found, Gone: value == nil,
 				StartNanos: read.Last.Start, EndNanos: read.Last.End,
 			}
-			if value != nil {
-				if err := check(key, value); err != nil {
+			if value != nil && k.spec.Integrity {
+				if err := checker.Check(key, value); err != nil {
 					m.Problem = problemOf(err)
 				}
 			}

@@ -217,6 +217,14 @@ const (
 	noFields  = -2 // the row's shape only
 )
 
+// checkWhole checks the shape of a row, and with integrity all its fields.
+func (v *values) checkWhole(key, row []byte) error {
+	if v.integrity {
+		return v.check(key, row, allFields)
+	}
+	return v.check(key, row, noFields)
+}
+
 // check checks a row that was read for a key: all fields, or one. A row must hold
 // all of our fields. It allocates only when something is wrong.
 func (v *values) check(key, row []byte, only int) error {

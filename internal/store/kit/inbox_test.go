@@ -109,12 +109,11 @@ func TestInboxWake(t *testing.T) {
 	<-woke
 }
 
-// Nothing is lost and nobody sleeps for ever, whatever happens at once.
-func TestInboxUnderFire(t *testing.T) {
-	t.Parallel()
-	b, clk := newTestInbox(t)
-	const putters, each = 8, 5000
-	var wg sync.WaitGroup
+// So many goroutines put so many items each.
+const putters, each = 8, 5000
+
+// putAll has them put p·each to p·each+each-1, in order, and wake the lane now and then.
+func putAll(b *Inbox[int], wg *sync.WaitGroup) {
 	for p := range putters {
 		wg.Go(func() {
 			for i := range each {
@@ -126,6 +125,14 @@ func TestInboxUnderFire(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nothing is lost and nobody sleeps for ever, whatever happens at once.
+func TestInboxUnderFire(t *testing.T) {
+	t.Parallel()
+	b, clk := newTestInbox(t)
+	var wg sync.WaitGroup
+	putAll(b, &wg)
 	last := make([]int, putters)
 	for i := range last {
 		last[i] = -1
@@ -220,19 +227,8 @@ func TestInboxRunInTime(t *testing.T) {
 func TestInboxRunUnderFire(t *testing.T) {
 	t.Parallel()
 	b, clk := newTestInbox(t)
-	const putters, each = 8, 5000
 	var wg sync.WaitGroup
-	for p := range putters {
-		wg.Go(func() {
-			for i := range each {
-				b.Put(p*each + i)
-				if i%64 == 0 {
-					b.Wake()
-					runtime.Gosched()
-				}
-			}
-		})
-	}
+	putAll(b, &wg)
 	var last [putters]int
 	total := 0
 	b.Run(func(items []int) (time.Duration, bool) {

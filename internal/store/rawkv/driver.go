@@ -35,7 +35,7 @@ func Open(ctx context.Context, c tikv.Config, timeout time.Duration) (*Driver, e
 }
 
 // Cluster implements [store.Described].
-func (d *Driver) Cluster() store.Cluster { info := d.cluster.Info(); return info.Described() }
+func (d *Driver) Cluster() store.Cluster { return d.cluster.Info().Described() }
 
 // ConnectionsPerStore implements [store.Connected].
 func (d *Driver) ConnectionsPerStore() int { return d.perStore }

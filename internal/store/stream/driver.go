@@ -75,7 +75,7 @@ func Open(ctx context.Context, c tikv.Config, config Config) (*Driver, error) {
 }
 
 // Cluster implements [store.Described].
-func (d *Driver) Cluster() store.Cluster { info := d.cluster.Info(); return info.Described() }
+func (d *Driver) Cluster() store.Cluster { return d.cluster.Info().Described() }
 
 // Open implements [store.Driver].
 func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {

@@ -43,7 +43,7 @@ type Info struct {
 }
 
 // Described returns it as results have it.
-func (i *Info) Described() store.Cluster {
+func (i Info) Described() store.Cluster {
 	c := store.Cluster{ID: i.ClusterID, Details: map[string]string{}}
 	for _, m := range i.PD {
 		c.Details["pd."+m.Name] = m.Version
