@@ -54,6 +54,7 @@ type Report struct {
 	Spec     map[string]string `json:"spec"`
 	Plan     results.Plan      `json:"plan"`
 	Versions map[string]string `json:"versions"`
+	Command  string            `json:"command,omitempty"` // that does the same again
 	Cluster  results.Cluster   `json:"cluster"`
 
 	WorkersExpected int          `json:"workers_expected"`

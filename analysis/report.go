@@ -43,7 +43,7 @@ func (r *Run) Report() *Report {
 	p := &Report{
 		RunID: rec.RunID, Phase: rec.Phase, State: rec.State, Start: rec.Start,
 		WarmupS: rec.WarmupS, WindowS: max(0, seconds), WindowAt: r.window.from.Seconds(), Paced: rec.Paced,
-		Spec: rec.Spec, Plan: rec.Plan, Versions: rec.Versions, Cluster: rec.Cluster,
+		Spec: rec.Spec, Plan: rec.Plan, Versions: rec.Versions, Command: rec.Command, Cluster: rec.Cluster,
 
 		WorkersExpected: max(rec.Plan.Workers, len(r.workers)),
 		WorkersLost:     []LostWorker{},

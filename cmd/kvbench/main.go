@@ -48,6 +48,7 @@ type app struct {
 	stdin          *os.File
 	stdout, stderr *os.File
 	env            func(string) (string, bool)
+	args           []string // the command line, without the program's name
 	interrupts     chan os.Signal
 }
 
@@ -61,6 +62,7 @@ func (a *app) colour(f *os.File) bool {
 }
 
 func (a *app) run(args []string) int {
+	a.args = args
 	root := &cobra.Command{
 		Use:   "kvbench",
 		Short: "Distributed YCSB-style load for TiKV's raw key-value API",

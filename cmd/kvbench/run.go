@@ -149,7 +149,8 @@ func (b *bench) run() error {
 	if b.verifyWrites {
 		extra = append(extra, spec.Pair{Key: "verifywrites", Value: "true", Where: "--verify-writes"})
 	}
-	s, err := b.what.parse(a.env, extra...)
+	env := environment{lookup: a.env}
+	s, err := b.what.parse(env.get, extra...)
 	if err != nil {
 		return usage(err)
 	}
@@ -176,6 +177,7 @@ func (b *bench) run() error {
 		Spec:       s,
 		Out:        b.out,
 		Versions:   map[string]string{"kvbench": version, "go": runtime.Version()},
+		Command:    commandLine(env.found, a.args),
 		Limits:     b.limits,
 		FleetFlags: b.fleet.given(),
 		Detach:     b.detach,

@@ -29,6 +29,7 @@ type Job struct {
 	RunID    string // empty: a new one
 	Out      string // directory in which the run's directory is made
 	Versions map[string]string
+	Command  string // that does the same again, for the run's record
 	Limits   results.Limits
 	// FleetFlags are the flags that a user reaches this fleet with, for hints.
 	FleetFlags string

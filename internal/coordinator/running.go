@@ -121,6 +121,7 @@ func (r *running) open() error {
 			Records: s.Records, Operations: s.Operations,
 		},
 		Versions: r.job.Versions,
+		Command:  r.job.Command,
 		Cluster:  clusterOf(s, r.workers),
 		Limits:   r.job.Limits,
 		Warnings: slices.Concat(s.Warnings, r.warnings),

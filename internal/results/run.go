@@ -31,7 +31,8 @@ type Run struct {
 	Target   float64           `json:"target_ops"` // operations per second over the fleet; 0: as fast as it goes
 	Spec     map[string]string `json:"spec"`       // effective properties
 	Plan     Plan              `json:"plan"`
-	Versions map[string]string `json:"versions"` // of kvbench, Go, the client library
+	Versions map[string]string `json:"versions"`          // of kvbench, Go, the client library
+	Command  string            `json:"command,omitempty"` // that does the same again; absent in results of earlier versions
 	Cluster  Cluster           `json:"cluster"`
 	Fleet    []Member          `json:"fleet"`
 	Limits   Limits            `json:"limits"`
