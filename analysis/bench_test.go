@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,9 +17,9 @@ import (
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
-// BenchmarkLoad reads a run of 15 workers and 20 minutes of a mixed, paced load.
+// BenchmarkLoad reads a run of 15 workers, 10 minutes and all kinds of a paced load, 75 MB.
 func BenchmarkLoad(b *testing.B) {
-	const workers, seconds, perSecond = 15, 1200, 5000
+	const workers, seconds, perSecond = 15, 600, 3000
 	run := results.Run{RunID: "long", Phase: "run", State: results.Finished, Start: time.Unix(1e9, 0), WindowS: seconds, Paced: true,
 		Target: workers * perSecond, Plan: results.Plan{Workers: workers, Threads: 50}}
 	dir, err := results.CreateRun(b.TempDir(), run.RunID)
@@ -45,7 +46,7 @@ func BenchmarkLoad(b *testing.B) {
 		for i := range time.Duration(perSecond) {
 			slot := i * time.Second / perSecond
 			end := slot + time.Duration(300+random.ExpFloat64()*400)*time.Microsecond
-			rec.Record(&measure.Sample{Kind: workload.Kind(i % 2), Result: &res, Slot: slot, Start: slot + time.Duration(random.IntN(200))*time.Microsecond, End: end, Seen: end})
+			rec.Record(&measure.Sample{Kind: workload.Kind(int(i) % workload.Kinds), Result: &res, Slot: slot, Start: slot + time.Duration(random.IntN(200))*time.Microsecond, End: end, Seen: end})
 		}
 		rec.Finish(time.Second)
 		c.Run(func(iv *measure.Interval) {
@@ -73,4 +74,21 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatalf("%d operations: %+v", p.Operations, p.Verdict)
 		}
 	}
+	b.ReportMetric(float64(size(b, dir))/1e6, "MB")
+}
+
+// size is that of all files in a directory, in bytes.
+func size(b *testing.B, dir string) (n int64) {
+	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		n += info.Size()
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
 }

@@ -23,10 +23,9 @@ type blocks struct {
 	width  time.Duration
 	all    []block
 
-	// Merging is quick into plain histograms, which take much memory: only one
-	// block has them, until the next begins.
+	// Merging is quick into sums, which take much memory: only one block has them, until the next begins.
 	current int
-	open    latencies[*hdrhistogram.Histogram]
+	open    latencies[measure.Sum]
 }
 
 // block is what was answered in one stretch, by kind.
@@ -76,7 +75,7 @@ func (b *blocks) add(iv *results.Interval) {
 	}
 	for _, h := range iv.Histograms {
 		if !h.Warmup && answered(h.Row) && h.Quantity <= results.Response {
-			mergePacked(&b.open[h.Row.Kind()][h.Quantity], h.PackedHistogram)
+			b.open[h.Row.Kind()][h.Quantity].Add(h.Packed)
 		}
 	}
 }
@@ -84,12 +83,14 @@ func (b *blocks) add(iv *results.Interval) {
 // close packs the histograms of the block at hand.
 func (b *blocks) close() {
 	for k := range b.open {
-		for q, h := range b.open[k] {
-			if h != nil && h.TotalCount() > 0 {
-				packed := hdrhistogram.NewPacked(measure.Lowest, h.HighestTrackableValue(), measure.Digits)
-				packed.MergeFrom(h)
+		for q := range b.open[k] {
+			if sum := &b.open[k][q]; sum.Count() > 0 {
+				packed := hdrhistogram.NewPacked(measure.Lowest, sum.Highest(), measure.Digits)
+				sum.Each(func(us, count int64) {
+					_ = packed.RecordValues(us, count) // fails only beyond the range, which is the same
+				})
 				b.all[b.current].latencies[k][q] = packed
-				h.Reset()
+				sum.Reset()
 			}
 		}
 	}

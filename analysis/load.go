@@ -191,6 +191,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 	r.series = series.close()
 	r.blocks.close()
 	for i, t := range r.byWorker {
+		t.settle()
 		r.fleet.merge(t)
 		r.missing = append(r.missing, t.told.differ(r.workers[i].member.Name, r.record.Paced)...)
 	}

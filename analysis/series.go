@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -25,7 +23,7 @@ type series struct {
 	points []Point // of bins that are complete
 	window *window
 
-	service, response *hdrhistogram.Histogram // of bin number len(points)
+	service, response measure.Sum // of bin number len(points)
 }
 
 // bin is a stretch of the run.
@@ -78,9 +76,9 @@ func (s *series) add(iv *results.Interval) {
 		}
 		switch h.Quantity {
 		case results.Service:
-			mergePacked(&s.service, h.PackedHistogram)
+			s.service.Add(h.Packed)
 		case results.Response:
-			mergePacked(&s.response, h.PackedHistogram)
+			s.response.Add(h.Packed)
 		}
 	}
 }
@@ -99,20 +97,17 @@ func (s *series) complete() {
 	if b.capacity > 0 {
 		p.CPUShare = b.cpu / b.capacity
 	}
-	if l := measure.LatencyOf(s.service); l != nil {
+	if l := measure.LatencyOf(s.service.HDR()); l != nil {
 		p.ServiceP50, p.ServiceP99, p.ServiceMax = l.P50, l.P99, l.Max
 		p.beyond("service", l)
 	}
-	if l := measure.LatencyOf(s.response); l != nil {
+	if l := measure.LatencyOf(s.response.HDR()); l != nil {
 		p.ResponseP50, p.ResponseP99, p.ResponseMax = l.P50, l.P99, l.Max
 		p.beyond("response", l)
 	}
 	s.points = append(s.points, p)
-	for _, h := range []*hdrhistogram.Histogram{s.service, s.response} {
-		if h != nil {
-			h.Reset()
-		}
-	}
+	s.service.Reset()
+	s.response.Reset()
 }
 
 // beyond names the latencies of a point that lie beyond the histograms' range, as in JSON.

@@ -56,13 +56,14 @@ func (s simulated) run(t testing.TB, id int, random *rand.Rand) *Run {
 		}
 		iv := &results.Interval{
 			Second:     results.Second{Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second},
-			Histograms: []results.Histogram{{Tag: results.Tag{Row: row, Quantity: results.Service}, PackedHistogram: packed}},
+			Histograms: []results.Histogram{{Tag: results.Tag{Row: row, Quantity: results.Service}, Packed: measure.Pack(packed)}},
 		}
 		iv.Window.Rows[row] = results.Count{Operations: operations, Batches: operations, RPCs: operations}
 		r.fleet.add(iv, &r.window)
 		r.blocks.add(iv)
 		level = s.phi*level + math.Sqrt(1-s.phi*s.phi)*s.wander*random.NormFloat64()
 	}
+	r.fleet.settle()
 	r.blocks.close()
 	return r
 }

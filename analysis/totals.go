@@ -16,6 +16,7 @@ import (
 // totals are what was measured of the window's operations, by a worker or, merged,
 // by the fleet.
 type totals struct {
+	open       map[results.Tag]*measure.Sum // what settle makes histograms of
 	rows       [measure.Rows]row
 	scanned    int64 // rows that scans returned
 	lag, lane  *hdrhistogram.Histogram
@@ -102,17 +103,9 @@ func (t *totals) add(iv *results.Interval, w *window) {
 		if h.Warmup {
 			continue
 		}
-		switch row := &t.rows[h.Row]; h.Quantity {
-		case results.Service:
-			mergePacked(&row.service, h.PackedHistogram)
-		case results.Response:
-			mergePacked(&row.response, h.PackedHistogram)
-		case results.Lag:
-			mergePacked(&t.lag, h.PackedHistogram)
-		case results.Lane:
-			mergePacked(&t.lane, h.PackedHistogram)
-		default:
-			t.addWaited(iv, &h)
+		t.opened(h.Tag).Add(h.Packed)
+		if h.Quantity == results.WaitedService {
+			t.waited[h.Row.Kind()].began(iv.End, &h)
 		}
 	}
 	for k, n := range iv.Window.Started {
@@ -131,6 +124,29 @@ func (t *totals) add(iv *results.Interval, w *window) {
 	for i := range iv.Traffic {
 		t.addTraffic(&iv.Traffic[i], within)
 	}
+}
+
+// opened returns the sum of the histograms of a tag.
+func (t *totals) opened(tag results.Tag) *measure.Sum {
+	if t.open == nil {
+		t.open = make(map[results.Tag]*measure.Sum)
+	}
+	if t.open[tag] == nil {
+		t.open[tag] = new(measure.Sum)
+	}
+	return t.open[tag]
+}
+
+// settle makes histograms of what was added.
+func (t *totals) settle() {
+	for tag, sum := range t.open {
+		row, waited := &t.rows[tag.Row], &t.waited[tag.Row.Kind()]
+		*[...]**hdrhistogram.Histogram{
+			results.Service: &row.service, results.Response: &row.response, results.Lag: &t.lag, results.Lane: &t.lane,
+			results.WaitedSlot: &t.slots, results.WaitedService: &waited.service, results.WaitedResponse: &waited.response,
+		}[tag.Quantity] = sum.HDR()
+	}
+	t.open = nil
 }
 
 // addHost counts the part of a second that lies in the window.
@@ -248,14 +264,7 @@ func mergeHDR(to **hdrhistogram.Histogram, from *hdrhistogram.Histogram) {
 	(*to).Merge(from)
 }
 
-func mergePacked(to **hdrhistogram.Histogram, from *hdrhistogram.PackedHistogram) {
-	if *to == nil {
-		*to = emptyLike(from)
-	}
-	from.MergeInto(*to)
-}
-
-// emptyLike returns a histogram of the same range, which is shorter in results of earlier versions.
-func emptyLike(h interface{ HighestTrackableValue() int64 }) *hdrhistogram.Histogram {
-	return hdrhistogram.New(measure.Lowest, h.HighestTrackableValue(), measure.Digits)
+// empty returns a histogram up to the highest value, which is lower in results of earlier versions.
+func empty(highest int64) *hdrhistogram.Histogram {
+	return hdrhistogram.New(measure.Lowest, highest, measure.Digits)
 }

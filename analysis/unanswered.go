@@ -46,32 +46,24 @@ type Hang struct {
 // waited is how long calls that were never answered had waited when they were given up.
 type waited struct {
 	service, response *hdrhistogram.Histogram
+	any               bool          // there are such calls
 	since             time.Duration // when the first of them was started
 }
 
 func (w *waited) merge(o *waited) {
-	if o.service != nil && (w.service == nil || o.since < w.since) {
-		w.since = o.since
+	if o.any && (!w.any || o.since < w.since) {
+		w.any, w.since = true, o.since
 	}
 	mergeHDR(&w.service, o.service)
 	mergeHDR(&w.response, o.response)
 }
 
-// addWaited counts what an interval tells of operations that were never answered.
-func (t *totals) addWaited(iv *results.Interval, h *results.Histogram) {
-	w := &t.waited[h.Row.Kind()]
-	switch h.Quantity {
-	case results.WaitedSlot:
-		mergePacked(&t.slots, h.PackedHistogram)
-	case results.WaitedService:
-		// They are given up when the grace period is over, and with it the last interval.
-		since := iv.End - time.Duration(h.Max())*time.Microsecond
-		if w.service == nil || since < w.since {
-			w.since = max(0, since)
-		}
-		mergePacked(&w.service, h.PackedHistogram)
-	case results.WaitedResponse:
-		mergePacked(&w.response, h.PackedHistogram)
+// began notes since when calls have waited that an interval tells of: they are given up when the
+// grace period is over, and with it the last interval.
+func (w *waited) began(end time.Duration, h *results.Histogram) {
+	since := max(0, end-time.Duration(h.Max())*time.Microsecond)
+	if !w.any || since < w.since {
+		w.any, w.since = true, since
 	}
 }
 
@@ -148,7 +140,7 @@ func scaled(h *hdrhistogram.Histogram, part, whole int64) *hdrhistogram.Histogra
 	}
 	packed := hdrhistogram.NewPacked(measure.Lowest, h.HighestTrackableValue(), measure.Digits)
 	packed.MergeFrom(h)
-	out := emptyLike(h)
+	out := empty(h.HighestTrackableValue())
 	share, sum, given := float64(part)/float64(whole), int64(0), int64(0)
 	packed.ForEachBucket(func(v, n int64) bool {
 		sum += n

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/store"
@@ -34,7 +32,7 @@ type Counts struct {
 // Histogram is one histogram of one interval.
 type Histogram struct {
 	Tag
-	*hdrhistogram.PackedHistogram
+	*measure.Packed
 }
 
 // Interval is all that a journal holds of one interval.
@@ -84,7 +82,7 @@ func OpenJournal(dir string, warn func(error)) (*JournalReader, error) {
 func (r *JournalReader) read(secs, counts, hists, errs, traffic io.Reader) {
 	r.secs = newLines(secs, SecondsFile, new(secondParser).parse)
 	r.counts = newLines(counts, CountsFile, parseCount)
-	r.hists = newLines(hists, HistogramsFile, parseHistogram)
+	r.hists = newLines(hists, HistogramsFile, histogramParser(measure.NewDecoder()))
 	r.errs = newLines(errs, ErrorsFile, parseErrors)
 	r.traffic = newLines(traffic, TrafficFile, parseTraffic)
 }
@@ -273,38 +271,37 @@ type histogram struct {
 // olderHighest is where the histograms of earlier versions of this program end: at a minute.
 const olderHighest = 60_000_000
 
-// parseHistogram reads a line of an interval log as HdrHistogram's log writers
+// histogramParser returns what reads a line of an interval log as HdrHistogram's log writers
 // make it: Tag=name,start,length,max,histogram.
-func parseHistogram(line []byte) (h histogram, err error) {
-	text := string(line)
-	if text == "" || text[0] == '#' || text[0] == '"' {
-		return h, errNoRecord
+func histogramParser(decoder *measure.Decoder) func([]byte) (histogram, error) {
+	return func(line []byte) (h histogram, err error) {
+		if len(line) == 0 || line[0] == '#' || line[0] == '"' {
+			return h, errNoRecord
+		}
+		fields := bytes.SplitN(line, []byte(","), 5)
+		if len(fields) < 5 {
+			return h, fmt.Errorf("%d columns, want 5", len(fields))
+		}
+		var ok bool
+		if h.Tag, ok = ParseTag(string(bytes.TrimPrefix(fields[0], []byte("Tag=")))); !ok {
+			return h, fmt.Errorf("tag %q is unknown", fields[0])
+		}
+		if h.start, err = parseSeconds(string(fields[1])); err != nil {
+			return h, err
+		}
+		length, err := parseSeconds(string(fields[2]))
+		if err != nil {
+			return h, err
+		}
+		h.end = h.start + length
+		if h.Packed, err = decoder.Decode(fields[4]); err != nil {
+			return h, err
+		}
+		if highest := h.Highest(); highest != measure.Highest && highest != olderHighest {
+			return h, fmt.Errorf("it reaches to %d µs, and not to %d: merging would lose values", highest, measure.Highest)
+		}
+		return h, nil
 	}
-	fields := strings.SplitN(text, ",", 5)
-	if len(fields) < 5 {
-		return h, fmt.Errorf("%d columns, want 5", len(fields))
-	}
-	var ok bool
-	if h.Tag, ok = ParseTag(strings.TrimPrefix(fields[0], "Tag=")); !ok {
-		return h, fmt.Errorf("tag %q is unknown", fields[0])
-	}
-	if h.start, err = parseSeconds(fields[1]); err != nil {
-		return h, err
-	}
-	length, err := parseSeconds(fields[2])
-	if err != nil {
-		return h, err
-	}
-	h.end = h.start + length
-	if h.PackedHistogram, err = hdrhistogram.DecodePacked([]byte(fields[4])); err != nil {
-		return h, err
-	}
-	if p := h.PackedHistogram; p.LowestTrackableValue() != measure.Lowest || p.SignificantFigures() != measure.Digits ||
-		p.HighestTrackableValue() != measure.Highest && p.HighestTrackableValue() != olderHighest {
-		return h, fmt.Errorf("it holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
-			p.LowestTrackableValue(), p.HighestTrackableValue(), p.SignificantFigures(), measure.Lowest, measure.Highest, measure.Digits)
-	}
-	return h, nil
 }
 
 // errorsLine is a line of errors.jsonl.

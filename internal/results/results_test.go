@@ -154,7 +154,7 @@ func TestJournalRoundTrip(t *testing.T) {
 				t.Errorf("interval %d has %v", i, h.Tag)
 			}
 			if h.Row == ok && h.Quantity == Service && !h.Warmup {
-				h.MergeInto(merged)
+				h.AddTo(merged)
 			}
 		}
 	}
@@ -312,7 +312,7 @@ func TestForeignHistogram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parseHistogram([]byte("Tag=lag,0,1,1," + string(text))); err == nil || !strings.Contains(err.Error(), "lose values") {
+		if _, err := histogramParser(measure.NewDecoder())([]byte("Tag=lag,0,1,1," + string(text))); err == nil || !strings.Contains(err.Error(), "lose values") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/klauspost/compress/zlib"
+)
+
+// Packed is what a histogram has counted: the buckets in use, in rising order. It is not changed once it is made.
+type Packed struct {
+	highest int64 // where its range ends
+	total   int64
+	buckets []uint16
+	counts  []int64
+}
+
+// Pack returns what a histogram of the library, made with [Lowest] and [Digits], has counted.
+func Pack(h *hdrhistogram.PackedHistogram) *Packed {
+	p := &Packed{highest: h.HighestTrackableValue(), total: h.TotalCount()}
+	h.ForEachBucket(func(us, count int64) bool {
+		p.buckets, p.counts = append(p.buckets, uint16(bucketOf(us))), append(p.counts, count)
+		return true
+	})
+	return p
+}
+
+// Highest returns where the histogram's range ends, in microseconds: [Highest], or less in results of earlier versions.
+func (p *Packed) Highest() int64 { return p.highest }
+
+// TotalCount returns the number of values.
+func (p *Packed) TotalCount() int64 { return p.total }
+
+// Max returns the upper end of the highest bucket in use, in microseconds; 0 if there is none.
+func (p *Packed) Max() int64 {
+	if len(p.buckets) == 0 {
+		return 0
+	}
+	return valueOf(int(p.buckets[len(p.buckets)-1])+1) - 1
+}
+
+// Each calls f for every bucket in use, in rising order, with its lowest value in microseconds.
+func (p *Packed) Each(f func(us, count int64)) {
+	for i, bucket := range p.buckets {
+		f(valueOf(int(bucket)), p.counts[i])
+	}
+}
+
+// AddTo merges p into an HdrHistogram of the same range.
+func (p *Packed) AddTo(dst *hdrhistogram.Histogram) {
+	for i, bucket := range p.buckets {
+		_ = dst.RecordValues(valueOf(int(bucket)), p.counts[i]) // fails only beyond 2⁶³ values
+	}
+}
+
+// Decoder reads histograms as an [Encoder] writes them, and those of other writers that have the same
+// lowest value and precision. It keeps its decompressor from one to the next, which the library's decoder makes
+// anew for each. It is for one goroutine.
+type Decoder struct {
+	packed []byte
+	source bytes.Reader
+	zip    io.ReadCloser
+	limit  io.LimitedReader
+	plain  bytes.Buffer
+}
+
+// NewDecoder returns a decoder.
+func NewDecoder() *Decoder { return new(Decoder) }
+
+// maxCount bounds the count of a bucket, so that sums stay far from overflow.
+const maxCount = 1 << 52
+
+// maxPlain bounds what a histogram takes when it is not compressed: a varint of nine bytes for each bucket.
+const maxPlain = plainHeader + 9*buckets
+
+var errCut = errors.New("the histogram is cut short")
+
+// Decode reads one histogram in base64.
+func (d *Decoder) Decode(text []byte) (*Packed, error) {
+	if err := d.inflate(text); err != nil {
+		return nil, err
+	}
+	b := d.plain.Bytes()
+	if len(b) < plainHeader {
+		return nil, errCut
+	}
+	digits, lowest := binary.BigEndian.Uint32(b[12:]), int64(binary.BigEndian.Uint64(b[16:]))
+	p := &Packed{highest: int64(binary.BigEndian.Uint64(b[24:]))}
+	switch length := int(int32(binary.BigEndian.Uint32(b[4:]))); {
+	case binary.BigEndian.Uint32(b)&^0xf0 != plainCookie&^0xf0:
+		return nil, fmt.Errorf("a histogram of encoding %#x, and this program reads V2, %#x", binary.BigEndian.Uint32(b), plainCookie)
+	case length != len(b)-plainHeader:
+		return nil, fmt.Errorf("the histogram should hold %d bytes, and has %d", length, len(b)-plainHeader)
+	case binary.BigEndian.Uint32(b[8:]) != 0:
+		return nil, errors.New("the histogram's index is shifted")
+	case lowest != Lowest || digits != Digits || p.highest < 2*half || p.highest > Highest:
+		return nil, fmt.Errorf("the histogram holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
+			lowest, p.highest, digits, Lowest, Highest, Digits)
+	}
+	return p, p.fill(b[plainHeader:])
+}
+
+// inflate sets d.plain to what lies under base64, header and zlib.
+func (d *Decoder) inflate(text []byte) error {
+	n := base64.StdEncoding.DecodedLen(len(text))
+	if cap(d.packed) < n {
+		d.packed = make([]byte, 2*n)
+	}
+	n, err := base64.StdEncoding.Decode(d.packed[:n], text)
+	if err != nil {
+		return err
+	}
+	packed := d.packed[:n]
+	if n < packedHeader {
+		return errCut
+	}
+	if cookie := binary.BigEndian.Uint32(packed); cookie&^0xf0 != packedCookie&^0xf0 {
+		return fmt.Errorf("a histogram of encoding %#x, and this program reads compressed V2, %#x", cookie, packedCookie)
+	}
+	length := binary.BigEndian.Uint32(packed[4:])
+	if packed = packed[packedHeader:]; uint64(length) > uint64(len(packed)) {
+		return errCut
+	}
+	d.source.Reset(packed[:length])
+	if d.zip == nil {
+		d.zip, err = zlib.NewReader(&d.source)
+	} else {
+		err = d.zip.(zlib.Resetter).Reset(&d.source, nil)
+	}
+	if err != nil {
+		return err
+	}
+	d.plain.Reset()
+	d.limit = io.LimitedReader{R: d.zip, N: maxPlain + 1}
+	if _, err = d.plain.ReadFrom(&d.limit); err == nil && d.plain.Len() > maxPlain {
+		err = errors.New("the histogram is larger than any of its range")
+	}
+	return err
+}
+
+// fill takes the counts, see [Encoder.encode].
+func (p *Packed) fill(payload []byte) error {
+	used := 0 // at most: each takes a byte at least
+	for _, b := range payload {
+		if b < 0x80 {
+			used++
+		}
+	}
+	p.buckets, p.counts = make([]uint16, 0, used), make([]int64, 0, used)
+	end := int64(bucketOf(p.highest)) + 1
+	for at := int64(0); len(payload) > 0; {
+		n, length := int64(payload[0]>>1)^-int64(payload[0]&1), 1 // most take one byte
+		if payload[0] >= 0x80 {
+			if n, length = binary.Varint(payload); length <= 0 {
+				return errCut
+			}
+		}
+		payload = payload[length:]
+		switch {
+		case n < -end || n > maxCount || at-min(n, 0) > end || n >= 0 && at >= end:
+			return fmt.Errorf("the histogram's count %d at bucket %d of %d cannot be", n, at, end)
+		case n < 0:
+			at -= n
+			continue
+		case n > 0:
+			if p.total += n; p.total > maxCount {
+				return errors.New("the histogram counts more than can be")
+			}
+			p.buckets, p.counts = append(p.buckets, uint16(at)), append(p.counts, n)
+		}
+		at++
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import "github.com/HdrHistogram/hdrhistogram-go"
+
+// Sum is what many histograms have counted. Adding one touches only its buckets in use, which
+// the library's type finds anew for each value; memory is taken only where there are any. The zero Sum is empty.
+type Sum struct {
+	highest int64
+	total   int64
+	blocks  [blocks]*[half]int64 // of buckets; nil: zero
+}
+
+// Add counts what p has counted.
+func (s *Sum) Add(p *Packed) {
+	s.highest = max(s.highest, p.highest)
+	s.total += p.total
+	for i, bucket := range p.buckets {
+		b := s.blocks[bucket>>halfBits]
+		if b == nil {
+			b = new([half]int64)
+			s.blocks[bucket>>halfBits] = b
+		}
+		b[bucket%half] += p.counts[i]
+	}
+}
+
+// Count returns the number of values.
+func (s *Sum) Count() int64 { return s.total }
+
+// Reset empties s, and keeps its memory.
+func (s *Sum) Reset() {
+	for _, b := range s.blocks {
+		if b != nil {
+			clear(b[:])
+		}
+	}
+	s.total = 0
+}
+
+// Each calls f for every bucket in use, in rising order, with its lowest value in microseconds.
+func (s *Sum) Each(f func(us, count int64)) {
+	for i, b := range s.blocks {
+		if b == nil {
+			continue
+		}
+		for j, n := range b {
+			if n > 0 {
+				f(valueOf(i<<halfBits+j), n)
+			}
+		}
+	}
+}
+
+// HDR returns s as a histogram of the library; nil if s is nil or empty.
+func (s *Sum) HDR() *hdrhistogram.Histogram {
+	if s == nil || s.total == 0 {
+		return nil
+	}
+	h := hdrhistogram.New(Lowest, s.highest, Digits)
+	s.AddTo(h)
+	return h
+}
+
+// AddTo merges s into an HdrHistogram of at least its range.
+func (s *Sum) AddTo(dst *hdrhistogram.Histogram) {
+	s.Each(func(us, count int64) {
+		_ = dst.RecordValues(us, count) // fails only beyond 2⁶³ values
+	})
+}
+
+// Highest returns where the range of what was added ends, in microseconds.
+func (s *Sum) Highest() int64 { return s.highest }
