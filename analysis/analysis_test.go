@@ -103,6 +103,7 @@ func TestRates(t *testing.T) {
 		{"by count, a worker without work", &fixture{workers: 2, count: []int64{2000, 0}, achieved: 1000}, 2000, 500, 4, exitcode.Valid, ""},
 		{"a worker lost", &fixture{workers: 2, window: 10 * s, achieved: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}}, 6999, 1000, 4, exitcode.Degraded, "lost at 4.0 s"},
 		{"lost in the warm-up", &fixture{workers: 2, warmup: 3 * s, window: 4 * s, achieved: 1000, lost: map[int]time.Duration{1: 1500 * time.Millisecond}}, 2000, 500, 4, exitcode.Degraded, "w1 measured nothing"},
+		{"lost before the start", &fixture{workers: 3, window: 4 * s, target: 900, lost: map[int]time.Duration{1: 0}}, 2400, 600, 4, exitcode.Degraded, "w1 measured nothing"},
 		{"lost, tolerated", &fixture{workers: 2, window: 10 * s, achieved: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond},
 			change: func(r *results.Run) { r.Limits.TolerateLost = 1 }}, 6999, 1000, 4, exitcode.Valid, "lost at 4.0 s"},
 		{"journal never closed", &fixture{workers: 2, window: 5 * s, achieved: 1000, lost: map[int]time.Duration{1: 5 * s},

@@ -49,6 +49,8 @@ func (r *Run) ended() Ended {
 	}
 	end := rec.WarmupS + rec.WindowS
 	switch {
+	case rec.StopWhy != "":
+		return say(EndStopped, "stopped: %s", rec.StopWhy)
 	case rec.State == results.Interrupted && r.byUser():
 		return say(EndInterrupted, "interrupted by the user")
 	case first != nil && first.info.Ended == results.ByLease:

@@ -56,7 +56,7 @@ func judge(p *Report, r *Run) results.Verdict {
 	if v := rec.Verification; v != nil && v.Bad() > 0 {
 		find(exitcode.Wrong, "%s", v.Text())
 	}
-	if rec.State == results.Interrupted || rec.StoppedS != nil {
+	if rec.State == results.Interrupted || rec.StoppedS != nil && rec.StopWhy == "" {
 		find(exitcode.Interrupted, "interrupted")
 	}
 	degraded(p, rec, func(format string, args ...any) { find(exitcode.Degraded, format, args...) })
@@ -115,6 +115,9 @@ func limitText(p *Report) string {
 
 // degraded finds what makes a result one of less than was asked for.
 func degraded(p *Report, rec *results.Run, find func(format string, args ...any)) {
+	if rec.StopWhy != "" {
+		find("stopped: %s", rec.StopWhy)
+	}
 	if n := len(p.WorkersLost); n > rec.Limits.TolerateLost {
 		find("%d of %d workers lost", n, p.WorkersExpected)
 	}
@@ -245,6 +248,9 @@ func foundLimit(p *Report, r *Run) Limit {
 		}
 		return Limit{ByTarget, why}
 	}
+	if text := p.unasked(); text != "" {
+		return Limit{ByUnknown, text}
+	}
 	if text := unansweredText(p); text != "" {
 		return Limit{ByServer, text}
 	}
@@ -276,6 +282,21 @@ func foundLimit(p *Report, r *Run) Limit {
 		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", MetricNamed("p99").Show(p.LagUS), units.Number(p.InFlight), p.Threads)}
 	}
 	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", units.Number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+}
+
+// unasked says that the target was missed for workers that did nothing in the window, while the
+// others did what was asked of them.
+func (p *Report) unasked() string {
+	idle := 0
+	for i := range p.Workers {
+		if p.Workers[i].OpsPerS == 0 && p.Workers[i].State == results.Lost {
+			idle++
+		}
+	}
+	if asked := p.TargetOps * float64(p.WorkersExpected-idle) / float64(p.WorkersExpected); idle == 0 || asked == 0 || p.OpsPerS < targetShare*asked {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d workers were lost before anything was measured, and nobody was asked for their share of the target; the others kept theirs", idle, p.WorkersExpected)
 }
 
 // queued is the share of the operations that were due while all threads had one.

@@ -26,6 +26,7 @@ func complete(cmd *cobra.Command) {
 		"driver":      fixed(spec.Choices("driver")...),
 		"arrival":     fixed(spec.Choices("arrival")...),
 		"context":     completeContexts,
+		"on-loss":     fixed("continue", "stop"),
 		"run":         completeRuns,
 		"api-version": fixed(spec.Choices("tikv.apiversion")...),
 	} {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/coordinator"
@@ -48,6 +49,7 @@ complete is left alone, unless -p reload=true.
 		Args: tikvAlone,
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "false", Where: "kvbench load"})
+	addOnLoss(cmd.Flags(), &b.limits)
 	cmd.Flags().BoolVar(&b.verify, "verify", false, "afterwards scan the table: every record must be there and right, and nothing else (kvbench verify)")
 	return cmd
 }
@@ -84,11 +86,43 @@ func (a *app) runCommand() *cobra.Command {
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
 	// A load of which a worker is lost is not complete, and a verification has not seen everything.
 	cmd.Flags().IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
+	addOnLoss(cmd.Flags(), &b.limits)
 	cmd.Flags().Var(&share{&b.limits.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%)")
 	cmd.Flags().Var(&share{&b.limits.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
 	cmd.Flags().Var(&objectives{&b.limits.SLO}, "slo", "a latency that must be kept, as in 'READ response p99 < 5ms' (repeatable): `objective` of kind or TOTAL, service or response, mean, p50 to p99.99 or max")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
 	return cmd
+}
+
+// The bounds of a lease. A coordinator that is busy copying must not lose it.
+const (
+	minLease = 15 * time.Second
+	maxLease = 24 * time.Hour
+)
+
+// addOnLoss adds --on-loss, of what can go on without a worker.
+func addOnLoss(f *pflag.FlagSet, l *results.Limits) {
+	f.Var(&onLoss{&l.StopOnLoss}, "on-loss", "what the other workers do when one is lost, beyond --tolerate-lost: `continue|stop`")
+}
+
+// onLoss is the value of --on-loss.
+type onLoss struct{ stop *bool }
+
+func (o *onLoss) Type() string { return "continue|stop" }
+
+func (o *onLoss) String() string {
+	if o.stop != nil && *o.stop {
+		return "stop"
+	}
+	return "continue"
+}
+
+func (o *onLoss) Set(text string) error {
+	if text != "continue" && text != "stop" {
+		return errors.New("want continue or stop")
+	}
+	*o.stop = text == "stop"
+	return nil
 }
 
 // bench is a run that is asked for.
@@ -101,6 +135,7 @@ type bench struct {
 	report reportFlags
 	quiet  bool
 	detach bool
+	lease  time.Duration
 	limits results.Limits
 
 	verify       bool // the table, after a load
@@ -117,7 +152,8 @@ func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the run's results")
 	b.report.add(cmd, render.Documents)
 	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
-	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results")
+	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results, kvbench attach leads it")
+	f.DurationVar(&b.lease, "lease", minLease, "after so long a silence of this coordinator workers stop; until then kvbench attach can lead the run")
 	cmd.RunE = func(*cobra.Command, []string) error { return b.run() }
 	return b
 }
@@ -154,6 +190,9 @@ func (b *bench) run() error {
 	if err != nil {
 		return usage(err)
 	}
+	if b.lease < minLease || b.lease > maxLease {
+		return usage(fmt.Errorf("--lease %v: want %v to %v", b.lease, minLease, maxLease))
+	}
 	if b.detach && (b.verify || s.VerifyWrites) {
 		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
 	}
@@ -181,11 +220,24 @@ func (b *bench) run() error {
 		Limits:     b.limits,
 		FleetFlags: b.fleet.given(),
 		Detach:     b.detach,
+		Lease:      b.lease,
 		Abandon:    second.Done(),
 	}
+	began := time.Now()
+	summaries, err := a.lead(fleet, job, b.quiet, func(job coordinator.Job) ([]*coordinator.Summary, error) { return b.do(first, fleet, job) })
+	err = errors.Join(err, disconnect())
+	if b.detach && len(summaries) > 0 {
+		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s %[2]s\nor lead it with: kvbench attach %[1]s %[2]s\n", summaries[0].RunID, job.FleetFlags)
+		return err
+	}
+	return a.conclude(summaries, err, time.Since(began), b.quiet, &b.report)
+}
+
+// lead shows a run while it is led, and lets the keyboard steer it.
+func (a *app) lead(fleet *coordinator.Fleet, job coordinator.Job, quiet bool, do func(coordinator.Job) ([]*coordinator.Summary, error)) ([]*coordinator.Summary, error) {
 	steer := newSteering(a, fleet)
 	view := liveview.New(a.stdin, a.stderr, liveview.Control{Stop: steer.stop, Scale: steer.scale})
-	if !b.quiet {
+	if !quiet {
 		job.Progress = func(s *coordinator.Snapshot) {
 			steer.see(s)
 			view.Show(s)
@@ -193,16 +245,15 @@ func (b *bench) run() error {
 	}
 	job.Warn = func(text string) { view.Say("kvbench: " + text) }
 	steer.say = job.Warn
-	began := time.Now()
-	summaries, err := b.do(first, fleet, job)
+	summaries, err := do(job)
 	view.Close()
 	steer.close()
-	err = errors.Join(err, disconnect())
+	return summaries, err
+}
+
+// conclude reports what was led to its end, and with which error.
+func (a *app) conclude(summaries []*coordinator.Summary, err error, took time.Duration, quiet bool, report *reportFlags) error {
 	if len(summaries) == 0 {
-		return err
-	}
-	if b.detach {
-		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s %s\n", summaries[0].RunID, job.FleetFlags)
 		return err
 	}
 	if err != nil {
@@ -211,15 +262,15 @@ func (b *bench) run() error {
 	var dirs []string
 	for _, summary := range summaries {
 		dirs = append(dirs, summary.Dir)
-		if v := summary.Run.Verification; v != nil && v.Bad() == 0 && !b.quiet {
+		if v := summary.Run.Verification; v != nil && v.Bad() == 0 && !quiet {
 			fmt.Fprintln(a.stderr, printable.Text(v.Text()))
 		}
 	}
-	if !b.quiet {
-		fmt.Fprintf(a.stderr, "results: %s (%v)\n", strings.Join(dirs, " "), time.Since(began).Round(100*time.Millisecond))
+	if !quiet {
+		fmt.Fprintf(a.stderr, "results: %s (%v)\n", strings.Join(dirs, " "), took.Round(100*time.Millisecond))
 	}
 	// What the coordinator saw beats what the analysis found: an interrupted run is not judged.
-	reported := b.report.write(a, dirs...)
+	reported := report.write(a, dirs...)
 	if code := exitcode.Of(err); code != 0 {
 		return &exitcode.Error{Code: code}
 	}

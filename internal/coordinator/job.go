@@ -42,7 +42,7 @@ type Job struct {
 	// LostAfter is after how long a silence a worker counts as lost; 0: 3 s.
 	LostAfter time.Duration
 	// Rejoin is how long lost workers may still come back with their journals
-	// after the others have finished; 0: 10 s.
+	// after the others have finished, and after their own part must be over; 0: 10 s.
 	Rejoin time.Duration
 	// Progress is called about once a second, never twice at the same time; nil: nobody looks.
 	Progress func(*Snapshot)
@@ -72,6 +72,35 @@ const (
 	stopTimeout    = 2 * time.Second
 )
 
+// fill sets what is left open.
+func (j *Job) fill() {
+	j.Lease = cmp.Or(j.Lease, defaultLease)
+	j.LostAfter = cmp.Or(j.LostAfter, defaultLostAfter)
+	j.Rejoin = cmp.Or(j.Rejoin, defaultRejoin)
+	if j.Progress == nil {
+		j.Progress = func(*Snapshot) {}
+	}
+	if j.Warn == nil {
+		j.Warn = func(string) {}
+	}
+}
+
+// patience returns a context for what must still be done after ctx has ended. It ends
+// when the user gives up.
+func (j *Job) patience(ctx context.Context) (patient context.Context, release func()) {
+	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	abandoned := make(chan struct{})
+	go func() {
+		defer close(abandoned)
+		select {
+		case <-j.Abandon:
+			giveUp()
+		case <-patient.Done():
+		}
+	}()
+	return patient, func() { giveUp(); <-abandoned }
+}
+
 // startLead is how far ahead the start is agreed on: each worker must have heard
 // of it by then.
 func startLead(workers int) time.Duration {
@@ -89,34 +118,15 @@ type Summary struct {
 // seconds, and what was measured is kept. The error, if any, is an [*exitcode.Error];
 // the summary is nil when the run did not begin.
 func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
-	job.Lease = cmp.Or(job.Lease, defaultLease)
-	job.LostAfter = cmp.Or(job.LostAfter, defaultLostAfter)
-	job.Rejoin = cmp.Or(job.Rejoin, defaultRejoin)
+	job.fill()
 	if job.RunID == "" {
 		job.RunID = results.NewRunID(time.Now())
-	}
-	if job.Progress == nil {
-		job.Progress = func(*Snapshot) {}
-	}
-	if job.Warn == nil {
-		job.Warn = func(string) {}
 	}
 	if want := job.Spec.Clients; want > 0 && want != f.Size() {
 		return nil, exitcode.With(exitcode.Unreachable, fmt.Errorf("%d workers are wanted (clients=%d, NUM_CLIENTS), %d are there", want, want, f.Size()))
 	}
-	// What must still be done after ctx has ended is done in patient.
-	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	abandoned := make(chan struct{})
-	defer func() { giveUp(); <-abandoned }()
-	go func() {
-		defer close(abandoned)
-		select {
-		case <-job.Abandon:
-			giveUp()
-		case <-patient.Done():
-		}
-	}()
-
+	patient, release := job.patience(ctx)
+	defer release()
 	err := f.settleRecords(ctx, &job)
 	r := newRunning(f, job)
 	defer r.unlock()
@@ -149,10 +159,6 @@ func (f *Fleet) Run(ctx context.Context, job Job) (*Summary, error) {
 func (r *running) prepare(ctx context.Context) error {
 	r.job.Progress(r.snapshot(Preparing))
 	properties := r.job.Spec.Properties()
-	lease := r.job.Lease
-	if r.job.Detach {
-		lease = 0
-	}
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	err := r.fleet.all(ctx, func(ctx context.Context, m *member) error {
@@ -161,7 +167,7 @@ func (r *running) prepare(ctx context.Context) error {
 			Properties: properties,
 			Worker:     int32(m.index),
 			Workers:    int32(r.fleet.Size()),
-			LeaseNanos: int64(lease),
+			LeaseNanos: int64(r.lease()),
 			Name:       m.name,
 		})
 		if err != nil {

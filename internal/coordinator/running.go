@@ -36,11 +36,13 @@ type running struct {
 	events *results.EventLog
 	lock   *os.File // of dir
 
-	stopping chan struct{} // closed when the user has asked to stop
+	stopping chan struct{} // closed when the load is to stop
 
 	mu         sync.Mutex
 	workers    []*workerRun // by index of their members
 	record     results.Run
+	stopped    bool      // stopping is closed
+	awaiting   bool      // that lost workers are waited for has been said
 	copyFailed bool      // and that has been said
 	idleSince  time.Time // since when no worker is at work; zero while one is
 }
@@ -74,6 +76,14 @@ func newRunning(f *Fleet, job Job) *running {
 		r.workers = append(r.workers, &workerRun{member: m, state: results.Preparing})
 	}
 	return r
+}
+
+// lease is after how long a silence of the coordinator workers stop; 0: they do not.
+func (r *running) lease() time.Duration {
+	if r.job.Detach {
+		return 0
+	}
+	return r.job.Lease
 }
 
 // open makes the run's directory, and sets its start.
@@ -122,6 +132,7 @@ func (r *running) open() error {
 		},
 		Versions: r.job.Versions,
 		Command:  r.job.Command,
+		LeaseS:   r.lease().Seconds(),
 		Cluster:  clusterOf(s, r.workers),
 		Limits:   r.job.Limits,
 		Warnings: slices.Concat(s.Warnings, r.warnings),
@@ -221,6 +232,8 @@ func (r *running) finish(patient context.Context) error {
 	case patient.Err() != nil:
 		r.record.State = results.Interrupted
 		verdict = exitcode.With(exitcode.Interrupted, fmt.Errorf("given up; workers that were not stopped end by themselves within %v", r.job.Lease))
+	case r.record.StopWhy != "":
+		verdict = exitcode.With(exitcode.Degraded, errors.New("stopped: "+r.record.StopWhy))
 	case r.record.StoppedS != nil:
 		r.record.State = results.Interrupted
 		verdict = exitcode.With(exitcode.Interrupted, errors.New("interrupted; what was measured is kept"))
@@ -228,7 +241,7 @@ func (r *running) finish(patient context.Context) error {
 		r.record.State = results.Failed
 	}
 	err := errors.Join(r.write(), r.events.Close(), unread)
-	if verdict == nil && lost > r.job.Limits.TolerateLost {
+	if (verdict == nil || r.record.StopWhy != "") && lost > r.job.Limits.TolerateLost {
 		verdict = exitcode.With(exitcode.Degraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.workers), lossesOf(r.record.Fleet)))
 	}
 	if wrong := verdictOf(r.record.Verification); wrong != nil && (verdict == nil || exitcode.Of(wrong) == exitcode.Wrong) {

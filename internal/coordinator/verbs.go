@@ -122,36 +122,11 @@ func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (ti
 // It refuses a directory that another process writes into. With fresh it copies all anew;
 // what workers that do not answer have measured stays as it is there.
 func (f *Fleet) Collect(ctx context.Context, runID, out string, fresh bool) (string, error) {
-	if err := results.CheckName(runID); err != nil {
-		return "", exitcode.With(exitcode.Usage, fmt.Errorf("run: %w", err))
-	}
-	dir := filepath.Join(out, runID)
-	record, err := results.ReadRun(dir)
-	lost := errors.Is(err, fs.ErrNotExist) || err != nil && fresh
-	if lost {
-		if record, err = f.record(ctx, runID); err == nil {
-			err = os.MkdirAll(dir, 0o777)
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	lock, err := dirlock.Take(dir)
-	if errors.Is(err, dirlock.ErrInUse) {
-		err = exitcode.With(exitcode.Usage, fmt.Errorf("another kvbench writes into %s: wait until its run has ended, or collect into another folder with --out", dir))
-	}
+	dir, record, lock, err := f.folder(ctx, runID, out, fresh)
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if lost {
-		err = results.WriteRun(dir, record)
-	} else { // as it is now that nobody else writes it
-		record, err = results.ReadRun(dir)
-	}
-	if err != nil {
-		return "", err
-	}
 	_, partly := f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
 		list, err := m.client.ListRuns(ctx, &workerpb.ListRunsRequest{})
 		if err != nil {
@@ -179,6 +154,43 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string, fresh bool) (str
 		return "", err
 	}
 	return dir, partly
+}
+
+// folder returns the folder in out of a run that the workers have, locked, and what its record
+// says. If there is none, or one that cannot be read and may be replaced, it makes one of
+// the record that the workers were given at the start.
+func (f *Fleet) folder(ctx context.Context, runID, out string, replace bool) (dir string, record *results.Run, lock *os.File, err error) {
+	if err := results.CheckName(runID); err != nil {
+		return "", nil, nil, exitcode.With(exitcode.Usage, fmt.Errorf("run: %w", err))
+	}
+	dir = filepath.Join(out, runID)
+	record, err = results.ReadRun(dir)
+	lost := errors.Is(err, fs.ErrNotExist) || err != nil && replace
+	if lost {
+		if record, err = f.record(ctx, runID); err == nil {
+			err = os.MkdirAll(dir, 0o777)
+		}
+	}
+	if err != nil {
+		return "", nil, nil, err
+	}
+	lock, err = dirlock.Take(dir)
+	if errors.Is(err, dirlock.ErrInUse) {
+		err = exitcode.With(exitcode.Usage, fmt.Errorf("another kvbench writes into %s: wait until its run has ended, or use another folder with --out", dir))
+	}
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if lost {
+		err = results.WriteRun(dir, record)
+	} else { // as it is now that nobody else writes it
+		record, err = results.ReadRun(dir)
+	}
+	if err != nil {
+		lock.Close()
+		return "", nil, nil, err
+	}
+	return dir, record, lock, nil
 }
 
 // copyJournal completes the copy of a worker's journal in dir, or replaces it by a fresh

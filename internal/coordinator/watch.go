@@ -22,14 +22,18 @@ import (
 func (r *running) watchAll(ctx, patient context.Context) {
 	var watchers sync.WaitGroup
 	for _, p := range r.workers {
-		watchers.Go(func() { r.watch(patient, p) })
+		if p.state == results.Running { // with one that is led anew, some may have ended
+			watchers.Go(func() { r.watch(patient, p) })
+		}
 	}
 	done := make(chan struct{})
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
 		select {
 		case <-ctx.Done():
-			r.stopNow()
+			r.mu.Lock()
+			r.stopNow("by the user")
+			r.mu.Unlock()
 		case <-done:
 		}
 	})
@@ -42,13 +46,15 @@ func (r *running) watchAll(ctx, patient context.Context) {
 	helpers.Wait()
 }
 
-// stopNow asks every watcher to stop its worker.
-func (r *running) stopNow() {
+// stopNow asks every watcher to stop its worker, once. r.mu is held.
+func (r *running) stopNow(why string) {
+	if r.stopped {
+		return
+	}
+	r.stopped = true
 	at := max(0, time.Since(r.zero)).Seconds()
-	r.mu.Lock()
 	r.record.StoppedS = &at
-	r.mu.Unlock()
-	r.event(results.Event{Kind: "stop", Text: "by the user"})
+	r.event(results.Event{Kind: "stop", Text: why})
 	close(r.stopping)
 }
 
@@ -149,9 +155,12 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 		}
 		return r.silent(p, copied)
 	case status.Code(err) == codes.NotFound:
-		// The process is a new one. What the old one has measured may be on its disk.
-		r.lose(p, "it was restarted")
+		// The process is a new one, or has another run by now. What was measured may be on its disk.
 		copied := r.pull(ctx, p)
+		if copied == nil && r.endedBefore(p) {
+			return true
+		}
+		r.lose(p, "it was restarted")
 		if copied == nil || errors.Is(copied, errCopy) || status.Code(copied) == codes.NotFound {
 			r.settle(p, copied)
 			return true
@@ -210,18 +219,59 @@ func (r *running) heard(p *workerRun, resp *workerpb.StatusResponse) {
 func (r *running) silent(p *workerRun, err error) bool {
 	r.mu.Lock()
 	lastSeen, idle := p.lastSeen, r.idleSince
+	giveUp := r.atWorkUntil(lastSeen).Add(r.job.Rejoin)
 	r.mu.Unlock()
 	if time.Since(lastSeen) < r.job.LostAfter {
 		return false
 	}
 	r.lose(p, failure(err).Error())
+	r.tellAwaited()
 	select {
 	case <-r.stopping:
 		return true
 	default:
-		return !idle.IsZero() && time.Since(idle) > r.job.Rejoin
+		return !idle.IsZero() && time.Since(idle) > r.job.Rejoin && time.Now().After(giveUp)
 	}
 }
+
+// tellAwaited says once for whom a run waits of which no worker is at work as far as is known.
+func (r *running) tellAwaited() {
+	r.mu.Lock()
+	told := r.awaiting || r.idleSince.IsZero() || r.stopped
+	var lost []string
+	until := r.idleSince.Add(r.job.Rejoin)
+	for _, p := range r.workers {
+		if p.state == results.Lost && p.client != nil {
+			lost = append(lost, p.name)
+			if at := r.atWorkUntil(p.lastSeen).Add(r.job.Rejoin); at.After(until) {
+				until = at
+			}
+		}
+	}
+	r.awaiting = r.awaiting || !told
+	r.mu.Unlock()
+	if !told && len(lost) > 0 {
+		r.job.Warn(fmt.Sprintf("waiting up to %.0f s for %s to come back; Ctrl-C does not wait", max(0, time.Until(until)).Seconds(), some(lost, len(r.workers))))
+	}
+}
+
+// atWorkUntil is how long a worker that was heard of then may be at work without us: to the
+// end of its time, or of its lease. It is worth waiting for while no other is either: it may
+// be this machine that was cut off.
+func (r *running) atWorkUntil(lastSeen time.Time) time.Time {
+	s := r.job.Spec
+	lease := lastSeen.Add(r.job.Lease)
+	if s.Duration == 0 || s.VerifyWrites { // it takes as long as it takes
+		return lease
+	}
+	if end := r.zero.Add(s.Warmup + s.Duration); r.job.Detach || end.Before(lease) {
+		return end
+	}
+	return lease
+}
+
+// workerFinished is the kind of the event that a worker has done its part.
+const workerFinished = "worker-finished"
 
 // lose declares a worker lost, once.
 func (r *running) lose(p *workerRun, reason string) {
@@ -232,6 +282,47 @@ func (r *running) lose(p *workerRun, reason string) {
 	}
 	p.state, p.reason, p.lostAt = results.Lost, oneLine(reason), max(0, p.lastSeen.Sub(r.zero))
 	r.changed(p, results.WorkerLost, fmt.Sprintf("%s; last heard of at %.1f s", p.reason, p.lostAt.Seconds()))
+	r.mind()
+}
+
+// mind stops the run if that is to be done when too many workers are lost. r.mu is held.
+func (r *running) mind() {
+	if !r.job.Limits.StopOnLoss || r.stopped {
+		return
+	}
+	var lost []string
+	for _, p := range r.workers {
+		if p.state == results.Lost || p.state == results.Failed {
+			lost = append(lost, p.name)
+		}
+	}
+	if len(lost) > r.job.Limits.TolerateLost {
+		r.record.StopWhy = some(lost, len(r.workers)) + " lost, and --on-loss=stop"
+		r.stopNow(r.record.StopWhy)
+	}
+}
+
+// endedBefore takes up that a worker whose process has forgotten the run had done its part:
+// its journal, which is copied, says so.
+func (r *running) endedBefore(p *workerRun) bool {
+	w, err := results.ReadWorker(p.journal.dir)
+	if err != nil || w.State != results.Finished {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch end := w.EndS; w.Ended {
+	case results.ByDuration, results.ByOperations:
+	case results.ByStop:
+		if r.record.StoppedS == nil {
+			r.record.StoppedS = &end
+		}
+	default:
+		return false
+	}
+	p.state, p.reason = results.Finished, ""
+	r.changed(p, workerFinished, "its journal says so")
+	return true
 }
 
 // settle notes that a restarted worker's journal has been copied as far as it went.
@@ -251,7 +342,7 @@ func (r *running) ended(p *workerRun, run *workerpb.RunStatus, copied error) {
 	defer r.mu.Unlock()
 	p.state, p.reason = results.Finished, ""
 	elapsed := time.Duration(run.GetElapsedNanos())
-	kind := "worker-finished"
+	kind := workerFinished
 	switch end := run.GetEnd(); end {
 	case workerpb.End_END_COMPLETE:
 	case workerpb.End_END_STOPPED:
@@ -269,6 +360,7 @@ func (r *running) ended(p *workerRun, run *workerpb.RunStatus, copied error) {
 	}
 	p.lostAt = elapsed
 	r.changed(p, kind, p.reason)
+	r.mind()
 }
 
 // changed notes a worker's new state. r.mu is held.
@@ -280,7 +372,7 @@ func (r *running) changed(p *workerRun, kind, text string) {
 	}
 	switch {
 	case atWork:
-		r.idleSince = time.Time{}
+		r.idleSince, r.awaiting = time.Time{}, false
 	case r.idleSince.IsZero():
 		r.idleSince = time.Now()
 	}

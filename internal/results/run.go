@@ -22,14 +22,16 @@ type Run struct {
 	RunID    string            `json:"run_id"`
 	Phase    string            `json:"phase"` // "load", "run" or "verify"
 	State    State             `json:"state"`
-	Start    time.Time         `json:"start"`      // zero of the run's clock
-	WarmupS  float64           `json:"warmup_s"`   // the measured window begins
-	WindowS  float64           `json:"window_s"`   // its planned length; 0: the run ends by count
-	GraceS   float64           `json:"grace_s"`    // how long calls in flight may take after it
-	StoppedS *float64          `json:"stopped_s"`  // when the load was told to stop early
-	Paced    bool              `json:"paced"`      // operations have slots, so there is a response time
-	Target   float64           `json:"target_ops"` // operations per second over the fleet; 0: as fast as it goes
-	Spec     map[string]string `json:"spec"`       // effective properties
+	Start    time.Time         `json:"start"`              // zero of the run's clock
+	WarmupS  float64           `json:"warmup_s"`           // the measured window begins
+	WindowS  float64           `json:"window_s"`           // its planned length; 0: the run ends by count
+	GraceS   float64           `json:"grace_s"`            // how long calls in flight may take after it
+	StoppedS *float64          `json:"stopped_s"`          // when the load was told to stop early
+	StopWhy  string            `json:"stop_why,omitempty"` // it was not its user who told it
+	LeaseS   float64           `json:"lease_s,omitempty"`  // after so long a silence of their coordinator workers stop; 0: they do not
+	Paced    bool              `json:"paced"`              // operations have slots, so there is a response time
+	Target   float64           `json:"target_ops"`         // operations per second over the fleet; 0: as fast as it goes
+	Spec     map[string]string `json:"spec"`               // effective properties
 	Plan     Plan              `json:"plan"`
 	Versions map[string]string `json:"versions"`          // of kvbench, Go, the client library
 	Command  string            `json:"command,omitempty"` // that does the same again; absent in results of earlier versions
@@ -91,6 +93,7 @@ type Limits struct {
 	ErrorShare   *float64    `json:"error_share,omitempty"` // failed operations of all; absent: analysis' default
 	MissShare    *float64    `json:"miss_share,omitempty"`  // operations that find no value, of those that look for one; absent: analysis' default
 	TolerateLost int         `json:"tolerate_lost,omitempty"`
+	StopOnLoss   bool        `json:"stop_on_loss,omitempty"` // when more than TolerateLost are lost, the others stop
 	SLO          []Objective `json:"slo,omitempty"`
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/exitcode"
+)
+
+// TestFaultCoordinatorIsKilled: the run goes on for its lease. Another coordinator leads it to its
+// end, into a folder of its own, and reports all of it.
+func TestFaultCoordinatorIsKilled(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "8s", "--lease", "1m")...)
+	id := strings.Fields(run.until(" 2 workers, run "))[0]
+	run.until("p50")
+	run.kill()
+	led := start(t, append([]string{"attach", id, "--json", "--out", t.TempDir()}, f.args[:2]...)...)
+	led.until("measuring ")
+	if code := led.code(time.Minute); code != exitcode.Valid && code != exitcode.Target { // which is the machine's
+		_, stderr := led.said()
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if r := led.report(); r.WorkersFinished != 2 || r.Operations+r.Skipped < 1590 || r.TargetOps != 200 {
+		t.Errorf("%d workers finished, %d operations of %v/s", r.WorkersFinished, r.Operations, r.TargetOps)
+	}
+}
+
+// TestFaultCoordinatorSleeps: a coordinator that stood still for some seconds goes on, and loses nothing.
+func TestFaultCoordinatorSleeps(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "8s", "--json")...)
+	run.until("p50")
+	run.freeze()
+	time.Sleep(4 * time.Second) // longer than a worker may be silent for
+	run.signal(syscall.SIGCONT)
+	if code := run.code(time.Minute); code != exitcode.Valid && code != exitcode.Target {
+		_, stderr := run.said()
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if r := run.report(); r.WorkersFinished != 2 || len(r.WorkersLost) != 0 || r.Operations+r.Skipped < 1590 {
+		t.Errorf("%d workers finished, lost: %v, %d operations", r.WorkersFinished, r.WorkersLost, r.Operations)
+	}
+}
+
+// TestFaultLossStops: with --on-loss=stop the others stop when a worker is killed.
+func TestFaultLossStops(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "10m", "--on-loss", "stop", "--json")...)
+	run.until("p50")
+	f.workers[1].kill()
+	run.exits(exitcode.Degraded, 30*time.Second)
+	run.mentions("lost, and --on-loss=stop")
+	if r := run.report(); r.WorkersFinished != 1 || len(r.WorkersLost) != 1 || !strings.Contains(r.Verdict.Text, "stopped: ") || r.Verdict.Code != exitcode.Degraded {
+		t.Errorf("%+v, lost: %v", r.Verdict, r.WorkersLost)
+	}
+}
+
+// TestFaultWorkerLostBeforeTheStart: what was asked for stays the target, which is missed.
+func TestFaultWorkerLostBeforeTheStart(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "6s", "--json")...)
+	run.until("starting ")
+	f.workers[1].kill()
+	run.code(time.Minute)
+	stdout, stderr := run.said()
+	if run.cmd.ProcessState.ExitCode() == exitcode.Unreachable { // it was in time, and nothing was started
+		return
+	}
+	run.exits(exitcode.Degraded, 0)
+	if r := run.report(); r.TargetOps != 200 || strings.Contains(r.Verdict.Text, "target met") || len(r.WorkersLost) != 1 {
+		t.Errorf("%+v, target %v\n%s%s", r.Verdict, r.TargetOps, stdout, stderr)
+	}
+}
