@@ -221,6 +221,8 @@ func TestVerdict(t *testing.T) {
 		{"client", &fixture{window: 5 * s, achieved: 1000, cpu: 0.95}, exitcode.Valid, ByClient, []string{"95 %", "--driver stream"}},
 		{"client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.6, machine: 0.99}, exitcode.Valid, ByClient, []string{"its machine was 99 % busy, 39 % of it or more with other processes"}},
 		{"others on the client's machine", &fixture{window: 5 * s, achieved: 1400, threads: 1, cpu: 0.2, machine: 0.96, cpuWait: 0.7}, exitcode.Valid, ByOthers, []string{"limited by other processes on the client's machine", "w0 used 20 % of its 2 cores", "76 % of it or more with other processes"}},
+		{"others that leave a lane little", &fixture{window: 5 * s, achieved: 64_000, threads: 64, cpu: 0.08, machine: 0.68, cpuWait: 0.35}, exitcode.Valid, ByOthers, []string{"wanted another 35 %"}},
+		{"others that may be the limit", &fixture{window: 5 * s, achieved: 64_000, threads: 64, cpu: 0.08, machine: 0.68, cpuWait: 0.2}, exitcode.Valid, ByUnknown, []string{"waited for 2 s until they got it"}},
 		{"others in the way of a schedule", &fixture{window: 5 * s, target: 2000, achieved: 1000, threads: 50, cpu: 0.2, machine: 0.96, cpuWait: 0.7}, exitcode.Target, ByOthers, nil},
 		{"errors only", &fixture{window: 5 * s, achieved: 1000, result: failing}, exitcode.Degraded, ByErrors, []string{"100 % of the operations failed (limit: 0.1 %): 2,500 READ timeout, 2,500 UPDATE timeout"}},
 		{"errors only, paced", &fixture{window: 5 * s, target: 1000, threads: 50, cpu: 0.3, result: failing}, exitcode.Degraded, ByErrors, []string{"100 % of the operations failed", "0 % of the target"}},

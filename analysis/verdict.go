@@ -24,9 +24,12 @@ const (
 	busyShare = 0.85
 	// waitShare is how much of its cores' time a client's threads must have waited for
 	// a core, beside what they used, for that to be a lack; and waitedShare which part of the
-	// time of the calls in flight, for few of them to be held up.
+	// time of the calls in flight, for few of them to be held up. Threads that wait for longer than they run
+	// hold up all calls of their lane, which then count as one.
 	waitShare   = 0.15
 	waitedShare = 0.5
+	// crowdedShare is from which part of the window on threads that wait for longer than they run leave it open who is the limit.
+	crowdedShare = 0.1
 	// machineShare is from which share of a machine's processors in use, by anyone,
 	// on the client's machine is the limit, where the system does not tell how long threads wait.
 	machineShare = 0.95
@@ -265,6 +268,9 @@ func foundLimit(p *Report, r *Run) Limit {
 	} else if text != "" {
 		return Limit{ByClient, text + ": use more workers, on machines that nothing else needs"}
 	}
+	if text := crowded(p.Workers, p.WindowS); text != "" {
+		return Limit{ByUnknown, text + ": whether that or the database was the limit cannot be told"}
+	}
 	service := r.fleet.sum(every).service
 	if d := p.LaneDelayUS; d != nil && service != nil {
 		if typical := float64(service.ValueAtPercentile(50)); d.Mean > typical/2 && d.Mean > 100 {
@@ -327,8 +333,11 @@ func strained(p *Report) (text string, others bool) {
 		case capacity == 0:
 		case w.CPUWaitS > 0:
 			waited := w.CPUWaitS / capacity
-			inFlight := p.InFlight / float64(len(p.Workers)) * p.WindowS
-			if waited >= waitShare && (w.CPUShare+waited >= busyShare || w.CPUWaitS >= waitedShare*inFlight) {
+			inFlight := p.InFlight / float64(len(p.Workers))
+			if waited > w.CPUShare {
+				inFlight = min(inFlight, 1)
+			}
+			if waited >= waitShare && (w.CPUShare+waited >= busyShare || w.CPUWaitS >= waitedShare*inFlight*p.WindowS) {
 				return fmt.Sprintf("%s used %s of its %d %s, and its threads wanted another %s that they did not get (%s)",
 					w.Name, units.Percent(w.CPUShare), w.Cores, units.Plural(int64(w.Cores), "core", "cores"), units.Percent(waited), w.machine()), w.starved()
 			}
@@ -337,6 +346,18 @@ func strained(p *Report) (text string, others bool) {
 		}
 	}
 	return "", false
+}
+
+// crowded says which worker's threads waited for processors for longer than they ran, and for much of the window; "" if none did.
+func crowded(workers []WorkerRow, window float64) string {
+	for i := range workers {
+		w := &workers[i]
+		ran := w.CPUShare * float64(w.Cores) * window
+		if w.CPUWaitS > ran && w.CPUWaitS >= crowdedShare*window {
+			return fmt.Sprintf("%s ran for %s of processor time, and its threads waited for %s until they got it (%s)", w.Name, units.Seconds(ran), units.Seconds(w.CPUWaitS), w.machine())
+		}
+	}
+	return ""
 }
 
 // machine says how busy the worker's machine was.

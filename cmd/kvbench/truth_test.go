@@ -40,7 +40,7 @@ type situation struct {
 	during  func(*scene) // once the first second with operations is shown
 	driver  string       // the only one; default both
 	after   func(*scene) // when the run has ended; the results are analysed anew
-	long    bool         // not in the short form: too long, or not to be had each time
+	long    bool         // too long for the short form
 
 	code    int      // the one right exit code
 	by      []string // what may be called the limit; empty if that is not the point
@@ -304,10 +304,9 @@ var situations = []situation{
 		code:   exitcode.Degraded, by: []string{analysis.ByClient}, says: []string{"throttled by its CPU limit"}, never: []string{"valid"},
 	},
 	{
-		// Who gets how much of a processor is the system's to say, so that this one is not in the short form.
-		name: "a starved worker", args: []string{"--threads", "64", "--duration", "5s"}, long: true,
+		name: "a starved worker", args: []string{"--threads", "64", "--duration", "5s"},
 		before: func(s *scene) { s.pinned(4) },
-		code:   exitcode.Valid, by: []string{analysis.ByOthers}, says: []string{"other processes"},
+		code:   exitcode.Valid, by: []string{analysis.ByOthers, analysis.ByUnknown}, says: []string{"other processes"}, never: []string{"limited by the server", "limited by the client"},
 	},
 	{
 		name: "a killed worker", args: []string{"--target", "500", "--duration", "8s"}, workers: 2,
