@@ -51,6 +51,7 @@ type Report struct {
 	WindowAt float64       `json:"window_start_s"`
 	Paced    bool          `json:"paced"`
 
+	Workload string            `json:"workload"` // in a line
 	Spec     map[string]string `json:"spec"`
 	Plan     results.Plan      `json:"plan"`
 	Versions map[string]string `json:"versions"`
@@ -90,8 +91,9 @@ type Report struct {
 	// Traffic is what the drivers sent; nil if they do not tell.
 	Traffic *Traffic `json:"traffic,omitempty"`
 
-	Kinds  []KindRow  `json:"kinds"`
-	Errors []ErrorRow `json:"errors"`
+	Kinds       []KindRow  `json:"kinds"`
+	Percentiles []float64  `json:"percentiles,omitempty"` // those that were asked for
+	Errors      []ErrorRow `json:"errors"`
 
 	Queued      int64    `json:"queued_operations"`
 	Skipped     int64    `json:"skipped_slots"`

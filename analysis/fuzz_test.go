@@ -34,11 +34,11 @@ func FuzzRun(f *testing.F) {
 			return
 		}
 		for _, form := range render.Documents {
-			if err := render.Document(io.Discard, analysis.Summarize(r), form, true); err != nil {
+			if err := render.Document(io.Discard, analysis.Summarize(r), form, render.Style{Colour: true}); err != nil {
 				t.Errorf("%s: %v", form, err)
 			}
 		}
-		if err := render.Comparison(io.Discard, analysis.Compare([]*analysis.Run{r}, []*analysis.Run{r}, analysis.DefaultSpread), render.Text, true); err != nil {
+		if err := render.Comparison(io.Discard, analysis.Compare([]*analysis.Run{r}, []*analysis.Run{r}, analysis.DefaultSpread), render.Text, render.Style{Colour: true}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,7 +3,9 @@
 package analysis
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kvbench/kvbench/internal/measure"
@@ -37,6 +39,52 @@ var Metrics = []Metric{
 	{"p99_99", func(l *Latency) float64 { return float64(l.P9999) }, 99.99},
 	{"max", func(l *Latency) float64 { return float64(l.Max) }, 100},
 }
+
+// MetricsOf are the numbers that a report shows of a latency: [Metrics], or those that it was asked for.
+func MetricsOf(p *Report) []Metric {
+	if len(p.Percentiles) == 0 {
+		return Metrics
+	}
+	shown := []Metric{MetricNamed("mean")}
+	for _, percent := range p.Percentiles {
+		shown = append(shown, percentile(percent))
+	}
+	return append(shown, MetricNamed("max"))
+}
+
+// percentile is the metric of a percentile, one of [Metrics] or another.
+func percentile(percent float64) Metric {
+	name := measure.PercentileName(percent)
+	if i := slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == name }); i >= 0 {
+		return Metrics[i]
+	}
+	return Metric{name, func(l *Latency) float64 { return float64(l.Percentiles[name]) }, percent}
+}
+
+// maxPercentiles bounds how many a report can be asked for.
+const maxPercentiles = 20
+
+// ParsePercentiles reads "50,75,99.9": percentiles between 0 and 100, in ascending order.
+func ParsePercentiles(text string) ([]float64, error) {
+	var all []float64
+	for _, word := range strings.Split(text, ",") {
+		word = strings.TrimPrefix(strings.TrimSpace(word), "p")
+		percent, err := strconv.ParseFloat(word, 64)
+		if err != nil || !(percent > 0 && percent < 100) {
+			return nil, fmt.Errorf("%q is no percentile: want numbers between 0 and 100, as in 50,99,99.9", word)
+		}
+		all = append(all, percent)
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > maxPercentiles {
+		return nil, fmt.Errorf("%d percentiles, and a report shows %d at most", len(all), maxPercentiles)
+	}
+	return all, nil
+}
+
+// Carried tells whether the samples carry the metric: what they do not is no more than their largest value, and is not
+// shown as a number.
+func (m Metric) Carried(l *Latency) bool { return !slices.Contains(l.TooFew, m.Name) }
 
 // MetricNamed returns the metric with this name in JSON, which there must be.
 func MetricNamed(name string) Metric {

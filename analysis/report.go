@@ -22,16 +22,19 @@ import (
 const AllKinds = "TOTAL"
 
 // Summarize reports on runs.
-func Summarize(runs ...*Run) *Document {
+func Summarize(runs ...*Run) *Document { return SummarizeAt(nil, runs...) }
+
+// SummarizeAt reports on runs, with percentiles that were asked for.
+func SummarizeAt(percentiles []float64, runs ...*Run) *Document {
 	d := &Document{Version: DocumentVersion, Runs: []*Report{}}
 	for _, r := range runs {
-		d.Runs = append(d.Runs, r.Report())
+		d.Runs = append(d.Runs, r.Report(percentiles...))
 	}
 	return d
 }
 
-// Report computes what a run's results say, and judges it.
-func (r *Run) Report() *Report {
+// Report computes what a run's results say, with percentiles that were asked for, and judges it.
+func (r *Run) Report(percentiles ...float64) *Report {
 	rec, seconds := r.record, r.window.seconds()
 	rate := func(n float64) float64 {
 		if seconds <= 0 {
@@ -43,7 +46,7 @@ func (r *Run) Report() *Report {
 	p := &Report{
 		RunID: rec.RunID, Phase: rec.Phase, State: rec.State, Start: rec.Start,
 		WarmupS: rec.WarmupS, WindowS: max(0, seconds), WindowAt: r.window.from.Seconds(), Paced: rec.Paced,
-		Spec: rec.Spec, Plan: rec.Plan, Versions: rec.Versions, Command: rec.Command, Cluster: rec.Cluster,
+		Workload: workloadOf(rec), Spec: rec.Spec, Plan: rec.Plan, Versions: rec.Versions, Command: rec.Command, Cluster: rec.Cluster,
 
 		WorkersExpected: max(rec.Plan.Workers, len(r.workers)),
 		WorkersLost:     []LostWorker{},
@@ -59,6 +62,8 @@ func (r *Run) Report() *Report {
 		ErrorsPerS: rate(all.rate.operations - good.rate.operations),
 
 		Verification: rec.Verification,
+
+		Percentiles: percentiles,
 
 		Errors:      r.errorRows(),
 		Queued:      r.fleet.deviations.Queued,
@@ -93,9 +98,9 @@ func (r *Run) Report() *Report {
 	for k := range workload.Kind(workload.Kinds) {
 		for o := range workload.Outcome(workload.Outcomes) {
 			sum := r.fleet.sum(func(row measure.Row) bool { return row.Kind() == k && row.Outcome() == o })
-			row := kindRow(k.String(), o.String(), &sum, rate)
+			row := kindRow(k.String(), o.String(), &sum, rate, percentiles)
 			if o == workload.OK && r.fleet.started[k] > 0 { // of slots that were skipped it is not known which kind they would have been
-				row.NeverAnswered = r.fleet.neverAnswered(&sum, func(of workload.Kind) bool { return of == k }, rec.Plan.Batch)
+				row.NeverAnswered = r.fleet.neverAnswered(&sum, func(of workload.Kind) bool { return of == k }, rec.Plan.Batch, percentiles)
 			}
 			if sum.Operations > 0 || row.NeverAnswered != nil {
 				p.Kinds = append(p.Kinds, row)
@@ -105,8 +110,8 @@ func (r *Run) Report() *Report {
 		p.addCurves(k.String(), &sum)
 	}
 	ok := r.fleet.sum(func(row measure.Row) bool { return row.Outcome() == workload.OK })
-	total := kindRow(AllKinds, workload.OK.String(), &ok, rate)
-	total.NeverAnswered = r.fleet.neverAnswered(&ok, anyKind, rec.Plan.Batch)
+	total := kindRow(AllKinds, workload.OK.String(), &ok, rate, percentiles)
+	total.NeverAnswered = r.fleet.neverAnswered(&ok, anyKind, rec.Plan.Batch, percentiles)
 	p.Kinds = append(p.Kinds, total)
 	for i, w := range r.workers {
 		p.addWorker(w, r.byWorker[i], rate)
@@ -134,12 +139,12 @@ func (r *Run) Report() *Report {
 
 func every(measure.Row) bool { return true }
 
-func kindRow(kind, outcome string, sum *row, rate func(float64) float64) KindRow {
+func kindRow(kind, outcome string, sum *row, rate func(float64) float64, percentiles []float64) KindRow {
 	return KindRow{
 		Kind: kind, Outcome: outcome,
 		Operations: sum.Operations, OpsPerS: rate(sum.rate.operations),
 		Batches: sum.Batches, RPCs: sum.RPCs,
-		ServiceUS: measure.LatencyOf(sum.service), ResponseUS: measure.LatencyOf(sum.response),
+		ServiceUS: measure.LatencyOf(sum.service, percentiles...), ResponseUS: measure.LatencyOf(sum.response, percentiles...),
 	}
 }
 

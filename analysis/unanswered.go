@@ -76,7 +76,7 @@ func (t *totals) unanswered() *Unanswered {
 }
 
 // neverAnswered tells what the latencies of answered calls, of one kind or of all, do not contain; nil if that is nothing.
-func (t *totals) neverAnswered(row *row, of func(workload.Kind) bool, batch int) *NeverAnswered {
+func (t *totals) neverAnswered(row *row, of func(workload.Kind) bool, batch int, percentiles []float64) *NeverAnswered {
 	var w waited
 	var started, all int64
 	for k := range workload.Kind(workload.Kinds) {
@@ -98,10 +98,10 @@ func (t *totals) neverAnswered(row *row, of func(workload.Kind) bool, batch int)
 		}
 	}
 	if n.CutOffCalls > 0 {
-		n.ServiceUS = measure.LatencyOf(merged(row.service, w.service))
+		n.ServiceUS = measure.LatencyOf(merged(row.service, w.service), percentiles...)
 	}
 	if count(w.response)+count(slots) > 0 {
-		n.ResponseUS = measure.LatencyOf(merged(row.response, w.response, slots))
+		n.ResponseUS = measure.LatencyOf(merged(row.response, w.response, slots), percentiles...)
 	}
 	return n
 }

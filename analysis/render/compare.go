@@ -10,22 +10,22 @@ import (
 	"github.com/kvbench/kvbench/internal/units"
 )
 
-// writeComparison writes a comparison for people, for terminals if colour is set.
-func writeComparison(w io.Writer, c *analysis.Comparison, colour bool) error {
-	t := &text{colour: colour}
+// writeComparison writes a comparison for people.
+func writeComparison(w io.Writer, c *analysis.Comparison, style Style) error {
+	t := &text{style: style}
 	summary := map[bool]string{true: red, false: bold}[c.Worse()]
-	t.line("%s", t.paint(summary, printable(c.Summary)))
-	t.line("A  %s", printable(c.A))
-	t.line("B  %s", printable(c.B))
+	t.prose("", summary, printable(c.Summary))
+	t.prose("A  ", "", printable(c.A))
+	t.prose("B  ", "", printable(c.B))
 	for _, d := range c.Differences {
-		t.line("differs  %s", printable(d))
+		t.prose("differs  ", "", printable(d))
 	}
 	t.line("")
 	t.judged(c)
 	t.line("")
 	t.notJudged(c)
 	for _, n := range c.Notes {
-		t.line("%s", t.paint(yellow, "note: "+printable(n)))
+		t.remark(yellow, "note: "+printable(n))
 	}
 	_, err := io.WriteString(w, t.printed())
 	return err
@@ -61,7 +61,7 @@ func (t *text) judged(c *analysis.Comparison) {
 	}
 	t.table(rows, 2, 1, colours...)
 	for _, u := range unknown {
-		t.line("%s", u)
+		t.prose("", "", u)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,27 @@ func atLeast(l *analysis.Latency) string {
 	return strings.Join(l.AtLeast, " ")
 }
 
+// tooFewOf names the percentiles that the samples do not carry.
+func tooFewOf(l *analysis.Latency) string {
+	if l == nil {
+		return ""
+	}
+	return strings.Join(l.TooFew, " ")
+}
+
+// furtherMetrics are those that a document was asked for beside those that every one has.
+func furtherMetrics(d *analysis.Document) (further []analysis.Metric) {
+	for _, r := range d.Runs {
+		for _, m := range analysis.MetricsOf(r) {
+			same := func(o analysis.Metric) bool { return o.Name == m.Name }
+			if !slices.ContainsFunc(analysis.Metrics, same) && !slices.ContainsFunc(further, same) {
+				further = append(further, m)
+			}
+		}
+	}
+	return further
+}
+
 // writeCSV writes a line per run, kind and outcome, latencies in microseconds.
 func writeCSV(w io.Writer, d *analysis.Document) error {
 	header := []string{"run_id", "start", "phase", "window_s", "workers", "threads", "batch", "target_ops", "verdict",
@@ -51,7 +73,13 @@ func writeCSV(w io.Writer, d *analysis.Document) error {
 			header = append(header, prefix+m.Name)
 		}
 	}
-	header = append(header, "service_us_at_least", "response_us_at_least")
+	header = append(header, "service_us_at_least", "response_us_at_least", "service_us_too_few", "response_us_too_few")
+	further := furtherMetrics(d)
+	for _, prefix := range []string{"service_us_", "response_us_"} {
+		for _, m := range further {
+			header = append(header, prefix+m.Name)
+		}
+	}
 	out := csv.NewWriter(w)
 	if err := out.Write(header); err != nil {
 		return err
@@ -63,9 +91,9 @@ func writeCSV(w io.Writer, d *analysis.Document) error {
 			strconv.Itoa(r.Threads), strconv.Itoa(r.Plan.Batch), float(r.TargetOps), strconv.Itoa(r.Verdict.Code)}
 		for _, k := range r.Kinds {
 			line := append(run[:len(run):len(run)], k.Kind, k.Outcome, integer(k.Operations), float(k.OpsPerS), integer(k.Batches), integer(k.RPCs))
-			latencies := func(all ...*analysis.Latency) {
+			latencies := func(metrics []analysis.Metric, all ...*analysis.Latency) {
 				for _, l := range all {
-					for _, m := range analysis.Metrics {
+					for _, m := range metrics {
 						if l == nil {
 							line = append(line, "")
 						} else {
@@ -74,14 +102,15 @@ func writeCSV(w io.Writer, d *analysis.Document) error {
 					}
 				}
 			}
-			latencies(k.ServiceUS, k.ResponseUS)
+			latencies(analysis.Metrics, k.ServiceUS, k.ResponseUS)
 			never := k.NeverAnswered
 			if never == nil {
 				never = &analysis.NeverAnswered{}
 			}
 			line = append(line, integer(never.CutOffCalls), integer(never.SkippedSlots))
-			latencies(never.ServiceUS, never.ResponseUS)
-			line = append(line, atLeast(k.ServiceUS), atLeast(k.ResponseUS))
+			latencies(analysis.Metrics, never.ServiceUS, never.ResponseUS)
+			line = append(line, atLeast(k.ServiceUS), atLeast(k.ResponseUS), tooFewOf(k.ServiceUS), tooFewOf(k.ResponseUS))
+			latencies(further, k.ServiceUS, k.ResponseUS)
 			if err := out.Write(line); err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"values":    values,
 	"latencies": func(r *analysis.Report) (rows []latencyRow) {
 		for i := range r.Kinds {
-			rows = append(rows, latencyRows(&r.Kinds[i])...)
+			rows = append(rows, latencyRows(&r.Kinds[i], analysis.Metrics)...)
 		}
 		return rows
 	},
@@ -51,7 +51,7 @@ func values(l *analysis.Latency) []string {
 		if l == nil {
 			shown = append(shown, "")
 		} else {
-			shown = append(shown, m.Show(l))
+			shown = append(shown, cell(m, l, analysis.Metric.Show))
 		}
 	}
 	return shown

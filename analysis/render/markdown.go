@@ -48,12 +48,19 @@ func (m *markdown) report(r *analysis.Report) {
 		}
 		m.line("| %s |", strings.Join(row, " | "))
 		if i == 0 {
-			m.line("|---|---|--:|--:|---|%s", strings.Repeat("--:|", len(analysis.Metrics)))
+			m.line("|---|---|--:|--:|---|%s", strings.Repeat("--:|", len(analysis.MetricsOf(r))))
 		}
 	}
 	m.line("")
+	if text := tooFew(r); text != "" {
+		m.line("%s", plain(text))
+		m.line("")
+	}
 	m.line("%s", plain(gap(r)))
 	m.line("")
+	for _, f := range facts(r) {
+		m.point(f.name, f.text)
+	}
 	for _, l := range r.WorkersLost {
 		m.point("worker lost", fmt.Sprintf("%s at %s: %s", l.Name, units.Seconds(l.AtS), l.Reason))
 	}

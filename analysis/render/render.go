@@ -47,8 +47,8 @@ func List(of []Format) string {
 	return strings.Join(names, ", ")
 }
 
-// Document writes a document in a format; colour is for text alone.
-func Document(w io.Writer, d *analysis.Document, f Format, colour bool) error {
+// Document writes a document in a format; style is for text alone.
+func Document(w io.Writer, d *analysis.Document, f Format, style Style) error {
 	switch f {
 	case JSON:
 		return writeJSON(w, d)
@@ -59,13 +59,13 @@ func Document(w io.Writer, d *analysis.Document, f Format, colour bool) error {
 	case HTML:
 		return writeHTML(w, d)
 	}
-	return writeText(w, d, colour)
+	return writeText(w, d, style)
 }
 
-// Comparison writes a comparison in a format; colour is for text alone.
-func Comparison(w io.Writer, c *analysis.Comparison, f Format, colour bool) error {
+// Comparison writes a comparison in a format; style is for text alone.
+func Comparison(w io.Writer, c *analysis.Comparison, f Format, style Style) error {
 	if f == JSON {
 		return writeJSON(w, c)
 	}
-	return writeComparison(w, c, colour)
+	return writeComparison(w, c, style)
 }

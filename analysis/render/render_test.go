@@ -5,10 +5,12 @@ package render
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/analysis/internal/golden"
@@ -28,7 +30,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, f := range Documents {
 		var got bytes.Buffer
-		if err := Document(&got, &doc, f, false); err != nil {
+		if err := Document(&got, &doc, f, Style{}); err != nil {
 			t.Fatal(err)
 		}
 		if f == JSON {
@@ -38,6 +40,18 @@ func TestGolden(t *testing.T) {
 			continue
 		}
 		golden.Check(t, "report."+string(f), got.Bytes())
+	}
+	for _, width := range []int{80, 120, 160} {
+		var got bytes.Buffer
+		if err := Document(&got, &doc, Text, Style{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, fmt.Sprintf("report.text%d", width), got.Bytes())
+		for line := range strings.Lines(got.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+				t.Errorf("%d columns in a page of %d: %s", n, width, line)
+			}
+		}
 	}
 }
 
@@ -52,14 +66,14 @@ func TestHostileText(t *testing.T) {
 		Workers: []analysis.WorkerRow{{Name: attack}}, Spec: map[string]string{attack: attack}}
 	doc := &analysis.Document{Runs: []*analysis.Report{p}}
 	var page, text bytes.Buffer
-	if err := Document(&page, doc, HTML, false); err != nil {
+	if err := Document(&page, doc, HTML, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(page.String(), "<script") {
 		t.Error("the page has a script")
 	}
 	var md bytes.Buffer
-	if err := Document(&md, doc, Markdown, false); err != nil {
+	if err := Document(&md, doc, Markdown, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	if s := md.String(); strings.Contains(s, "<script") || strings.Contains(s, "\x1b") {
@@ -69,7 +83,7 @@ func TestHostileText(t *testing.T) {
 	p.Kinds, p.Workers, p.Errors[0].Kind = nil, nil, "READ"
 	p.Verification = &results.Verification{Problems: []results.Problem{{Key: attack, Text: attack}}, Notes: []string{attack}}
 	p.Verdict.Text, p.WorkersLost, p.Warnings = attack, []analysis.LostWorker{{Reason: attack}}, []string{attack}
-	if err := Document(&text, doc, Text, false); err != nil {
+	if err := Document(&text, doc, Text, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(text.String(), "\x1b") {
@@ -80,7 +94,7 @@ func TestHostileText(t *testing.T) {
 	p.RunID, p.Phase, p.Verdict.Text, p.Limit.Why, p.Ended.Text, p.Notes = moves, moves, moves, moves, moves, []string{moves}
 	for _, f := range []Format{Text, JSON} {
 		var out bytes.Buffer
-		if err := Document(&out, doc, f, true); err != nil {
+		if err := Document(&out, doc, f, Style{Colour: true}); err != nil {
 			t.Fatal(err)
 		}
 		if s := out.String(); strings.Contains(s, "\x1b[2J") || strings.ContainsAny(s, "\u009b\u202e") {
@@ -98,7 +112,7 @@ func TestHostileText(t *testing.T) {
 func TestJSONIsStable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := Document(&out, analysis.Summarize(), JSON, false); err != nil {
+	if err := Document(&out, analysis.Summarize(), JSON, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	var doc map[string]any
@@ -137,7 +151,7 @@ func TestComparison(t *testing.T) {
 		{Kind: analysis.AllKinds, Metric: "service_us_p99_9", Judged: analysis.Unknown, Why: "run b has none"},
 		{Kind: "READ", Metric: "service_us_max", A: 2000, B: 1000, Change: -0.5, Judged: analysis.NotJudged}}}
 	var text, doc bytes.Buffer
-	if err := Comparison(&text, c, Text, false); err != nil {
+	if err := Comparison(&text, c, Text, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"differs  workers: 1 → 2", "service p99  ", "1.50 ms", "+50.0 %", "± 1 %", "0.002", "3.4 %", "worse",
@@ -149,7 +163,7 @@ func TestComparison(t *testing.T) {
 	if !strings.HasPrefix(text.String(), "B is worse\n") {
 		t.Errorf("what was found does not come first:\n%s", &text)
 	}
-	if err := Comparison(&doc, c, JSON, false); err != nil {
+	if err := Comparison(&doc, c, JSON, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	var back analysis.Comparison
@@ -173,7 +187,7 @@ func TestBeyondTheRange(t *testing.T) {
 		CSV:  {",mean p99 p99_9 p99_99 max,": 2},
 	} {
 		var out bytes.Buffer
-		if err := Document(&out, &analysis.Document{Runs: []*analysis.Report{r}}, f, false); err != nil {
+		if err := Document(&out, &analysis.Document{Runs: []*analysis.Report{r}}, f, Style{Width: 200}); err != nil {
 			t.Fatal(err)
 		}
 		for text, want := range wants {

@@ -18,9 +18,9 @@ import (
 	"github.com/kvbench/kvbench/internal/units"
 )
 
-// writeText writes reports for people, for terminals if colour is set.
-func writeText(w io.Writer, d *analysis.Document, colour bool) error {
-	t := &text{colour: colour}
+// writeText writes reports for people.
+func writeText(w io.Writer, d *analysis.Document, style Style) error {
+	t := &text{style: style}
 	for i, r := range d.Runs {
 		if i > 0 {
 			t.line("")
@@ -34,7 +34,7 @@ func writeText(w io.Writer, d *analysis.Document, colour bool) error {
 // text is a report in the making.
 type text struct {
 	strings.Builder
-	colour bool
+	style Style
 }
 
 func (t *text) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
@@ -48,20 +48,20 @@ const (
 )
 
 func (t *text) paint(colour, s string) string {
-	if !t.colour || colour == "" {
+	if !t.style.Colour || colour == "" {
 		return s
 	}
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
 }
 
 func (t *text) report(r *analysis.Report) {
-	t.line("%s", t.paint(bold, "run "+printable(r.RunID))+"  "+headline(r))
+	t.remark("", t.paint(bold, "run "+printable(r.RunID))+" · "+printable(headline(r)))
 	for _, l := range r.WorkersLost {
 		text := fmt.Sprintf("WORKER LOST: %s at %s", l.Name, units.Seconds(l.AtS))
 		if l.Reason != "" {
 			text += ": " + printable(l.Reason)
 		}
-		t.line("%s", t.paint(red, text))
+		t.remark(red, text)
 	}
 	colour := red
 	switch r.Verdict.Code {
@@ -70,28 +70,64 @@ func (t *text) report(r *analysis.Report) {
 	case exitcode.Target, exitcode.Interrupted:
 		colour = yellow
 	}
-	t.line("verdict  %s", t.paint(colour, printable(r.Verdict.Text)))
-	t.line("because  %s", r.Limit.Why)
+	t.prose("verdict  ", colour, printable(r.Verdict.Text))
+	t.prose("because  ", "", r.Limit.Why)
 	if r.Ended.Text != "" {
-		t.line("ended    after %s: %s", units.Seconds(r.Ended.AtS), printable(r.Ended.Text))
+		t.prose("ended    ", "", fmt.Sprintf("after %s: %s", units.Seconds(r.Ended.AtS), printable(r.Ended.Text)))
+	}
+	for _, f := range facts(r) {
+		t.prose(fmt.Sprintf("%-9s", f.name), "", f.text)
 	}
 	t.line("")
 	t.rates(r)
 	t.line("")
 	t.latencies(r)
-	t.line("%s", gap(r))
+	t.prose("", "", gap(r))
 	t.errors(r)
 	t.verification(r.Verification)
 	t.workers(r)
 	for _, n := range r.Notes {
-		t.line("%s", t.paint(yellow, "note: "+n))
+		t.remark(yellow, "note: "+printable(n))
 	}
 	for _, m := range r.Missing {
-		t.line("%s", t.paint(red, "missing: "+printable(m)))
+		t.remark(red, "missing: "+printable(m))
 	}
 	for _, w := range r.Warnings {
-		t.line("%s", t.paint(yellow, "warning: "+printable(w)))
+		t.remark(yellow, "warning: "+printable(w))
 	}
+}
+
+// fact is something that a report says of a run beside its numbers.
+type fact struct{ name, text string }
+
+// facts are what was run, on what, when and how; what is not known is left out.
+func facts(r *analysis.Report) (known []fact) {
+	for _, f := range []fact{
+		{"workload", printable(r.Workload)},
+		{"cluster", cluster(&r.Cluster)},
+		{"start", r.Start.UTC().Format("2006-01-02 15:04:05 UTC")},
+		{"command", printable(r.Command)},
+	} {
+		if f.text != "" && !(f.name == "start" && r.Start.IsZero()) {
+			known = append(known, f)
+		}
+	}
+	return known
+}
+
+// cluster says which database it was.
+func cluster(c *results.Cluster) string {
+	var parts []string
+	if len(c.PD) > 0 {
+		parts = append(parts, "PD "+printable(strings.Join(c.PD, ", ")))
+	}
+	if c.ID != 0 {
+		parts = append(parts, fmt.Sprintf("cluster %d", c.ID))
+	}
+	if n := len(c.Stores); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", n, units.Plural(int64(n), "store", "stores")))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // headline says in a line what was run.
@@ -142,7 +178,7 @@ func scansOf(r *analysis.Report) (n int64) {
 }
 
 func (t *text) rates(r *analysis.Report) {
-	t.line("%s", answered(r, t.paint(bold, units.Rate(r.OpsPerS))))
+	t.prose("", "", answered(r, t.paint(bold, units.Rate(r.OpsPerS))))
 	line := units.Rate(r.RPCsPerS) + " RPCs"
 	if r.Plan.Batch > 1 {
 		line = units.Rate(r.BatchesPS) + " batches · " + line
@@ -164,9 +200,9 @@ func (t *text) rates(r *analysis.Report) {
 	if r.CPUPerOpUS > 0 {
 		line += fmt.Sprintf(" · client CPU %s per operation", units.Micros(r.CPUPerOpUS))
 	}
-	t.line("%s", line)
+	t.prose("", "", line)
 	for _, c := range clients(r) {
-		t.line("client: %s", c)
+		t.prose("client: ", "", c)
 	}
 	if r.Connections > 0 {
 		t.line("%d %s to each store, over the fleet", r.Connections, units.Plural(int64(r.Connections), "connection", "connections"))
@@ -174,16 +210,55 @@ func (t *text) rates(r *analysis.Report) {
 	t.traffic(r.Traffic)
 }
 
+// leastLatencies are the columns of the table of latencies that go first where the page is too narrow for all.
+var leastLatencies = []string{"p95", "mean", "p90", "p99.99", "per s", "operations", "p99.9"}
+
 func (t *text) latencies(r *analysis.Report) {
-	if table := latencyTable(r); len(table) > 1 {
-		t.table(table, 2, 4)
+	table := latencyTable(r)
+	if len(table) < 2 {
+		return
 	}
+	may := leastLatencies
+	if len(r.Percentiles) > 0 { // what was asked for stays
+		may = []string{"mean", "per s", "operations"}
+	}
+	table, out := t.fit(table, may...)
+	t.table(table, 2, slices.Index(table[0], "time"))
+	if len(out) > 0 {
+		t.prose("", "", fmt.Sprintf("Not shown in %d columns: %s.", t.style.columns(), strings.Join(out, ", ")))
+	}
+	if text := tooFew(r); text != "" {
+		t.prose("", "", text)
+	}
+}
+
+// none is what a table has in place of a percentile that the samples do not carry.
+const none = "–"
+
+// tooFew explains what a table has in place of some percentiles; "" if it has them all.
+func tooFew(r *analysis.Report) string {
+	for i := range r.Kinds {
+		for _, row := range latencyRows(&r.Kinds[i], analysis.MetricsOf(r)) {
+			if slices.Contains(row.Values, none) {
+				return none + ": too few operations for this percentile; not one of them lies beyond it."
+			}
+		}
+	}
+	return ""
+}
+
+// cell shows a metric in a table, with what shows the metrics that the samples carry.
+func cell(m analysis.Metric, l *analysis.Latency, show func(analysis.Metric, *analysis.Latency) string) string {
+	if !m.Carried(l) {
+		return none
+	}
+	return show(m, l)
 }
 
 // latencyTable is the table of latencies as text, its header first.
 func latencyTable(r *analysis.Report) [][]string {
-	header := []string{"operation", "outcome", "operations", "per s", "time"}
-	for _, m := range analysis.Metrics {
+	header, metrics := []string{"operation", "outcome", "operations", "per s", "time"}, analysis.MetricsOf(r)
+	for _, m := range metrics {
 		header = append(header, m.Title())
 	}
 	table := [][]string{header}
@@ -192,7 +267,7 @@ func latencyTable(r *analysis.Report) [][]string {
 		if k.Kind == analysis.AllKinds && len(r.Kinds) == 2 {
 			continue // of one row there is no total
 		}
-		for _, row := range latencyRows(k) {
+		for _, row := range latencyRows(k, metrics) {
 			table = append(table, append([]string{row.Kind, row.Outcome, row.Operations, row.Rate, row.Time}, row.Values...))
 		}
 	}
@@ -207,22 +282,22 @@ type latencyRow struct {
 
 // latencyRows are those of one kind and outcome: service and response time of what was answered, and what
 // they are at least with what was not.
-func latencyRows(k *analysis.KindRow) (rows []latencyRow) {
+func latencyRows(k *analysis.KindRow, metrics []analysis.Metric) (rows []latencyRow) {
 	first := latencyRow{Kind: k.Kind, Outcome: k.Outcome, Operations: units.Count(k.Operations), Rate: units.Number(k.OpsPerS)}
 	add := func(time string, l *analysis.Latency, show func(analysis.Metric, *analysis.Latency) string) {
 		if l == nil {
 			return
 		}
 		first.Time = time
-		for _, m := range analysis.Metrics {
-			first.Values = append(first.Values, show(m, l))
+		for _, m := range metrics {
+			first.Values = append(first.Values, cell(m, l, show))
 		}
 		rows, first = append(rows, first), latencyRow{}
 	}
 	add("service", k.ServiceUS, analysis.Metric.Show)
 	add("response", k.ResponseUS, analysis.Metric.Show)
 	if first.Kind != "" { // its operations were all in batches with a worse outcome, or never answered
-		first.Values = make([]string, len(analysis.Metrics))
+		first.Values = make([]string, len(metrics))
 		rows, first = append(rows, first), latencyRow{}
 	}
 	if n := k.NeverAnswered; n != nil {
@@ -237,18 +312,13 @@ func latencyRows(k *analysis.KindRow) (rows []latencyRow) {
 // by text, are aligned to the left. The first row is the header; the rows have the
 // colours given, as far as there are any.
 func (t *text) table(rows [][]string, left, text int, colours ...string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
+	widths := columnWidths(rows)
 	for n, row := range rows {
 		line := ""
 		for i, cell := range row {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if i > 0 {
-				line += "  "
+				line += gutter
 			}
 			if i < left || i == text {
 				line += cell + pad
@@ -286,13 +356,13 @@ func gap(r *analysis.Report) string {
 		return "Service time counts from when an operation was sent, response time from when it was due."
 	}
 	// Speak of where it is widest, of the maximum only if it is the only place.
-	worst := widest(analysis.Metrics[1:6], service, response)
+	worst := widest(carried(service), service, response)
 	if s, p := worst.Of(service), worst.Of(response); !apart(s, p) {
 		worst = analysis.Metrics[len(analysis.Metrics)-1]
 	}
 	s, p := worst.Of(service), worst.Of(response)
 	if !apart(s, p) && least != nil {
-		if worst = widest(analysis.Metrics[1:6], response, least); apart(worst.Of(response), worst.Of(least)) {
+		if worst = widest(carried(response), response, least); apart(worst.Of(response), worst.Of(least)) {
 			return fmt.Sprintf("Response time, which counts from when an operation was due, is close to service time, which counts from when it was sent, only for what was answered: with what was not its %s is %s, and users would have felt that.", worst.Title(), worst.AtLeast(least))
 		}
 	}
@@ -301,6 +371,16 @@ func gap(r *analysis.Report) string {
 	}
 	return fmt.Sprintf("Response time counts from when an operation was due, service time from when it was sent: at %s they are %s and %s, so operations had to wait for those before them; users would have felt the response time.",
 		worst.Title(), worst.Show(response), worst.Show(service))
+}
+
+// carried are the percentiles of which a sentence may speak: all but the furthest, if the samples carry them.
+func carried(l *analysis.Latency) (all []analysis.Metric) {
+	for _, m := range analysis.Metrics[1:6] {
+		if m.Carried(l) || len(all) == 0 {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // apart tells whether a response time says something else than a service time:
@@ -323,7 +403,7 @@ func (t *text) errors(r *analysis.Report) {
 	t.line("")
 	t.line("%s", t.paint(bold, "errors"))
 	for _, e := range r.Errors {
-		t.line("  %s", t.paint(red, fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, units.Count(e.Count), printable(e.FirstText))))
+		t.prose("  ", red, fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, units.Count(e.Count), printable(e.FirstText)))
 	}
 }
 
@@ -340,34 +420,86 @@ func (t *text) verification(v *results.Verification) {
 	if v.Bad() > 0 {
 		colour = red
 	}
-	t.line("%s", t.paint(colour, v.Text()))
+	t.remark(colour, v.Text())
 	for _, p := range v.Problems[:min(len(v.Problems), shownProblems)] {
-		t.line("  key %s %s", printable(p.Key), printable(p.Text))
+		t.prose("  key ", "", printable(p.Key)+" "+printable(p.Text))
 	}
 	for _, n := range v.Notes {
-		t.line("%s", t.paint(yellow, "note: "+printable(n)))
+		t.remark(yellow, "note: "+printable(n))
 	}
 }
 
-// workers writes a line for every worker if they differ in what matters.
+// leastOfWorkers are the columns of the table of workers that go first where the page is too narrow for all.
+var leastOfWorkers = []string{"GC", "start", "worst s", "lag p99", "service p50", "state"}
+
+// workers writes a line for every worker, if there are several.
 func (t *text) workers(r *analysis.Report) {
-	if !differ(r) {
+	if len(r.Workers) < 2 {
 		return
 	}
 	t.line("")
 	table := [][]string{{"worker", "state", "operations", "per s", "errors", "service p50", "p99", "lag p99", "CPU", "worst s", "GC", "start"}}
-	for _, w := range r.Workers {
+	shown := tellingWorkers(r)
+	for _, i := range shown {
+		w := &r.Workers[i]
 		p50, p99, lag := "", "", ""
 		if w.ServiceUS != nil {
-			p50, p99 = analysis.MetricNamed("p50").Show(w.ServiceUS), analysis.MetricNamed("p99").Show(w.ServiceUS)
+			p50, p99 = shownOf("p50", w.ServiceUS), shownOf("p99", w.ServiceUS)
 		}
 		if w.LagUS != nil {
-			lag = analysis.MetricNamed("p99").Show(w.LagUS)
+			lag = shownOf("p99", w.LagUS)
 		}
 		table = append(table, []string{w.Name, string(w.State), units.Count(w.Operations), units.Number(w.OpsPerS), units.Count(w.Errors),
 			p50, p99, lag, units.Percent(w.CPUShare), units.Percent(w.CPUShareMax), units.Micros(w.GCPauseS * 1e6), signed(w.StartSkewUS)})
 	}
-	t.table(table, 2, 2)
+	table, _ = t.fit(table, leastOfWorkers...)
+	t.table(table, 1, slices.Index(table[0], "state"))
+	if n := len(r.Workers) - len(shown); n > 0 {
+		t.prose("", "", fmt.Sprintf("Not shown: %d workers that did their part and lie between these.", n))
+	}
+}
+
+// shownOf shows a metric of a latency in a table.
+func shownOf(name string, l *analysis.Latency) string {
+	return cell(analysis.MetricNamed(name), l, analysis.Metric.Show)
+}
+
+// manyWorkers is from how many workers on only those are shown that tell something.
+const manyWorkers = 20
+
+// tellingWorkers are the indices of all workers, or, of many, of those that did not do their part and of
+// the extremes: the fastest and the slowest, and those with the most errors, the longest latencies and the busiest processors.
+func tellingWorkers(r *analysis.Report) []int {
+	telling := make([]bool, len(r.Workers))
+	of := func(value func(*analysis.WorkerRow) float64) {
+		low, high := 0, 0
+		for i := range r.Workers {
+			v := value(&r.Workers[i])
+			if v < value(&r.Workers[low]) {
+				low = i
+			}
+			if v > value(&r.Workers[high]) {
+				high = i
+			}
+		}
+		telling[low], telling[high] = true, true
+	}
+	of(func(w *analysis.WorkerRow) float64 { return w.OpsPerS })
+	of(func(w *analysis.WorkerRow) float64 { return float64(w.Errors) })
+	of(func(w *analysis.WorkerRow) float64 { return w.CPUShare })
+	of(func(w *analysis.WorkerRow) float64 {
+		if w.ServiceUS == nil {
+			return 0
+		}
+		return float64(w.ServiceUS.P99)
+	})
+	var shown []int
+	for i, w := range r.Workers {
+		if len(r.Workers) <= manyWorkers || telling[i] || w.State != results.Finished {
+			shown = append(shown, i)
+		}
+	}
+	return shown
 }
 
 func signed(us float64) string {
@@ -375,33 +507,6 @@ func signed(us float64) string {
 		return "-" + units.Micros(-us)
 	}
 	return "+" + units.Micros(us)
-}
-
-// differ tells whether the workers' parts are different enough to be shown.
-func differ(r *analysis.Report) bool {
-	if len(r.Workers) < 2 {
-		return false
-	}
-	if len(r.WorkersLost) > 0 {
-		return true
-	}
-	spread := func(of func(*analysis.WorkerRow) float64, ratio, least float64) bool {
-		var values []float64
-		for i := range r.Workers {
-			values = append(values, of(&r.Workers[i]))
-		}
-		low, high := slices.Min(values), slices.Max(values)
-		return high > ratio*low && high-low > least
-	}
-	return spread(func(w *analysis.WorkerRow) float64 { return w.OpsPerS }, 1.05, 1) ||
-		spread(func(w *analysis.WorkerRow) float64 { return float64(w.Errors) }, 1.5, 10) ||
-		spread(func(w *analysis.WorkerRow) float64 { return w.CPUShare }, 1.5, 0.2) ||
-		spread(func(w *analysis.WorkerRow) float64 {
-			if w.ServiceUS == nil {
-				return 0
-			}
-			return float64(w.ServiceUS.P99)
-		}, 1.5, 1000)
 }
 
 // printable makes what came from a file fit for one line of a terminal.
@@ -414,7 +519,7 @@ var ours = regexp.MustCompile(`\x1b\[(?:0|1|31|32|33)m`)
 // the terminal.
 func (t *text) printed() string {
 	s := t.String()
-	if !t.colour {
+	if !t.style.Colour {
 		return clean.Text(s)
 	}
 	var b strings.Builder

@@ -20,14 +20,14 @@ func (t *text) traffic(sent *analysis.Traffic) {
 		return
 	}
 	if sent.PerMessage != nil {
-		t.line("%s", sharing(&sent.Sent))
+		t.prose("", "", sharing(&sent.Sent))
 	}
 	if text := fallbacks(&sent.Sent); text != "" {
 		colour := ""
 		if fallbackShare(&sent.Sent) >= manyFallbacks {
 			colour = yellow
 		}
-		t.line("%s", t.paint(colour, text))
+		t.prose("", colour, text)
 	}
 	if !uneven(sent) {
 		return
@@ -42,6 +42,7 @@ func (t *text) traffic(sent *analysis.Traffic) {
 		table = append(table, []string{printable(s.Store), units.Rate(s.CommandsPS), units.Rate(s.MessagesPS),
 			units.Number(m.Mean), units.Count(m.P99), units.Count(m.Max), units.Count(fallbackCount(&s.Sent)), units.Count(s.Breaks)})
 	}
+	table, _ = t.fit(table, "mean", "max", "messages", "breaks")
 	t.table(table, 1, 0)
 }
 

@@ -35,6 +35,8 @@ flags:
   --format F   text (default), markdown, json, csv or html
   -o, --output FILE
                write to FILE instead of standard output
+  --percentiles LIST
+               of latencies to show, as in 50,75,99,99.9
   --verdict    exit with the verdict's code
 
 exit codes:
@@ -55,6 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		format  = flags.String("format", string(render.Text), "")
 		file    = flags.StringP("output", "o", "", "")
 		verdict = flags.Bool("verdict", false, "")
+		asked   = flags.String("percentiles", "", "")
 	)
 	flags.Usage = func() {}
 	err := flags.Parse(args)
@@ -66,6 +69,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = errors.New("no directory given")
 	}
 	form, formErr := render.ParseFormat(*format, render.Documents)
+	var percentiles []float64
+	if *asked != "" {
+		var askedErr error
+		percentiles, askedErr = analysis.ParsePercentiles(*asked)
+		err = errors.Join(err, askedErr)
+	}
 	if err = errors.Join(err, formErr); err != nil {
 		fmt.Fprintf(stderr, "analyzer: %v; see analyzer --help\n", err)
 		return exitcode.Usage
@@ -75,7 +84,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "analyzer: %s\n", printable.Text(err.Error()))
 		return exitcode.Usage
 	}
-	doc := analysis.Summarize(runs...)
+	doc := analysis.SummarizeAt(percentiles, runs...)
 	if err := write(doc, form, *file, stdout); err != nil {
 		fmt.Fprintf(stderr, "analyzer: write the report: %v\n", err)
 		return exitcode.Usage
@@ -89,17 +98,24 @@ func run(args []string, stdout, stderr io.Writer) int {
 // write writes the report to a file, or to standard output if there is none.
 func write(doc *analysis.Document, form render.Format, file string, stdout io.Writer) error {
 	if file == "" {
-		return render.Document(stdout, doc, form, colourful(stdout))
+		return render.Document(stdout, doc, form, style(stdout))
 	}
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(render.Document(f, doc, form, false), f.Close())
+	return errors.Join(render.Document(f, doc, form, render.Style{}), f.Close())
 }
 
-// colourful tells whether w is a terminal whose user has not asked for plain text (no-color.org).
-func colourful(w io.Writer) bool {
+// style is that of a terminal, if w is one: as wide as it is, and in colours unless its user has asked for plain text (no-color.org).
+func style(w io.Writer) (s render.Style) {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
+	if !ok {
+		return s
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return s
+	}
+	return render.Style{Colour: os.Getenv("NO_COLOR") == "", Width: width}
 }

@@ -61,7 +61,7 @@ each varied within itself, and by how much runs of the same thing are taken to d
 			return usage(err)
 		}
 		c := analysis.Compare(runsA, runsB, float64(spread))
-		if err := report.show(a, func(w io.Writer, colour bool) error { return render.Comparison(w, c, format, colour) }); err != nil {
+		if err := report.show(a, func(w io.Writer, style render.Style) error { return render.Comparison(w, c, format, style) }); err != nil {
 			return err
 		}
 		switch {

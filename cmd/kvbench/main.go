@@ -55,6 +55,15 @@ type app struct {
 // terminal tells whether f is one.
 func terminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
+// columns is how wide the terminal is that f is; 0 if it is none.
+func columns(f *os.File) int {
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // colour tells whether f may be coloured; NO_COLOR (no-color.org) says no.
 func (a *app) colour(f *os.File) bool {
 	_, no := a.env("NO_COLOR")

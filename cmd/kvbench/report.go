@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,19 @@ type reportFlags struct {
 	name    string
 	file    string
 	json    bool
+
+	percentiles percentiles
+}
+
+// percentiles is the value of the flag that names those that a report shows.
+type percentiles []float64
+
+func (p *percentiles) String() string { return "" }
+func (p *percentiles) Type() string   { return "list" }
+
+func (p *percentiles) Set(text string) (err error) {
+	*p, err = analysis.ParsePercentiles(text)
+	return err
 }
 
 // add adds the flags for a report that has these formats.
@@ -33,6 +47,9 @@ func (r *reportFlags) add(cmd *cobra.Command, formats []render.Format) {
 	f := cmd.Flags()
 	f.StringVar(&r.name, "format", string(render.Text), "of the report: "+render.List(formats))
 	f.BoolVar(&r.json, "json", false, "short for --format json")
+	if slices.Contains(formats, render.CSV) {
+		f.Var(&r.percentiles, "percentiles", "of latencies to show, as in 50,75,99,99.9 (default 50,90,95,99,99.9,99.99)")
+	}
 	f.StringVarP(&r.file, "output", "o", "", "write the report to a `file` instead of standard output")
 	_ = cmd.RegisterFlagCompletionFunc("format", fixed(strings.Split(render.List(formats), ", ")...)) // fails only for a flag that is not there
 }
@@ -80,8 +97,8 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 	if err != nil {
 		return usage(err)
 	}
-	doc := analysis.Summarize(runs...)
-	if err := r.show(a, func(w io.Writer, colour bool) error { return render.Document(w, doc, format, colour) }); err != nil {
+	doc := analysis.SummarizeAt(r.percentiles, runs...)
+	if err := r.show(a, func(w io.Writer, style render.Style) error { return render.Document(w, doc, format, style) }); err != nil {
 		return err
 	}
 	if code := doc.Code(); code != exitcode.Valid {
@@ -91,15 +108,15 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 }
 
 // show writes to where the flags say.
-func (r *reportFlags) show(a *app, write func(w io.Writer, colour bool) error) error {
+func (r *reportFlags) show(a *app, write func(w io.Writer, style render.Style) error) error {
 	if r.file == "" || r.file == "-" {
-		return write(a.stdout, a.colour(a.stdout))
+		return write(a.stdout, render.Style{Colour: a.colour(a.stdout), Width: columns(a.stdout)})
 	}
 	file, err := os.Create(r.file)
 	if err != nil {
 		return usage(err)
 	}
-	return usage(errors.Join(write(file, false), file.Close()))
+	return usage(errors.Join(write(file, render.Style{}), file.Close()))
 }
 
 // writeJSON writes one JSON document for scripts.
