@@ -105,6 +105,9 @@ var phis = []float64{0, 0.5, 0.9, 0.97}
 
 // Comparisons of equals claim something in at most 5 % of the cases; those of what differs much find it.
 func TestSimulated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("arithmetic of one goroutine, slow under the race detector")
+	}
 	t.Parallel()
 	const comparisons = 40
 	for _, phi := range phis {

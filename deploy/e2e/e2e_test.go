@@ -36,40 +36,46 @@ var fleet = []string{"--kube", "-n", namespace}
 var load = []string{"--pd", pd, "-p", "recordcount=" + strconv.Itoa(records), "--threads", "16", "--quiet", "--json"}
 
 func TestKubernetes(t *testing.T) {
-	c := setUp(t)
-	steps := []struct {
+	type step struct {
 		name string
 		run  func(*testing.T, *cluster)
-	}{
-		{"apply", testApply},
-		{"load and run from outside", testRun},
-		{"the wrong token is refused", testWrongToken},
-		{"the Role is enough", testRole},
-		{"a dropped forward is survived", testDroppedForward},
-		{"a pod deleted before the start", testDeletedBeforeStart},
-		{"a pod deleted while preparing", testDeletedWhilePreparing},
-		{"a pod deleted mid-run", testPodDeleted},
-		{"a cordoned node", testCordoned},
-		{"scaled up and down", testScaled},
-		{"the Job reaches the target too", testJob},
-		{"fifteen pods start together", testFifteen},
-		{"journals on volumes", testVolumes},
-		{"a pod deleted while collecting", testDeletedWhileCollecting},
-		{"a rolling update", testRollingUpdate},
-		{"every manifest is valid", testManifests},
-		{"the TiKV scripts", testScripts},
 	}
-	for _, s := range steps {
-		t.Run(s.name, func(t *testing.T) {
-			c.t = t
-			s.run(t, c)
+	for group, steps := range map[string][]step{
+		"the fleet": {
+			{"apply", testApply},
+			{"load and run from outside", testRun},
+			{"the wrong token is refused", testWrongToken},
+			{"the Role is enough", testRole},
+			{"a dropped forward is survived", testDroppedForward},
+			{"a pod deleted before the start", testDeletedBeforeStart},
+			{"a pod deleted while preparing", testDeletedWhilePreparing},
+			{"a pod deleted mid-run", testPodDeleted},
+			{"a cordoned node", testCordoned},
+			{"scaled up and down", testScaled},
+			{"the Job reaches the target too", testJob},
+			{"fifteen pods start together", testFifteen},
+			{"journals on volumes", testVolumes},
+			{"a pod deleted while collecting", testDeletedWhileCollecting},
+			{"a rolling update", testRollingUpdate},
+			{"nothing is left", testCleanUp},
+		},
+		// In namespaces of their own, and mostly waiting.
+		"beside it": {
+			{"every manifest is valid", testManifests},
+			{"the TiKV scripts", testScripts},
+		},
+	} {
+		c := setUp(t)
+		t.Run(group, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range steps {
+				t.Run(s.name, func(t *testing.T) {
+					c.t = t
+					s.run(t, c)
+				})
+			}
 		})
 	}
-	c.t = t
-	t.Run("nothing is left", func(t *testing.T) {
-		c.t = t
-		testCleanUp(t, c)
-	})
 }
 
 func setUp(t *testing.T) *cluster {
