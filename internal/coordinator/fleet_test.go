@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +31,13 @@ import (
 // The tests here wait most of their time, so that more of them than there are
 // cores can run at once.
 func TestMain(m *testing.M) {
+	if n, err := strconv.Atoi(os.Getenv(asWorkers)); err == nil {
+		if err := beWorkers(n, os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)

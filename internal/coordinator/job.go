@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
@@ -63,6 +64,7 @@ const (
 	// clock: its interval is there. Progress is shown when they have answered.
 	pollPhase     = 300 * time.Millisecond
 	progressPhase = 600 * time.Millisecond
+	maxSpread     = 500 * time.Millisecond
 	pollTimeout   = 2 * time.Second
 	pullTimeout   = 8 * time.Second // well within the lease
 
@@ -232,11 +234,15 @@ func (r *running) start(ctx context.Context) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	record, err := os.ReadFile(filepath.Join(r.dir, results.RunFile))
+	text, err := os.ReadFile(filepath.Join(r.dir, results.RunFile))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	record, err := control.Compress(text) // once: that of a large fleet is long, and each worker gets it
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(startTimeout, time.Until(r.zero)))
 	defer cancel()
 	err = r.fleet.all(ctx, func(ctx context.Context, m *member) error {
 		o := r.workers[m.index].offset

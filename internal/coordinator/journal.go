@@ -3,6 +3,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type journal struct {
 	run  string
 	dir  string
 	have map[string]int64 // bytes by file
+	self []byte           // what WorkerFile holds, as far as it is known
 }
 
 // openJournal returns the copy in dir, which is made if it is not there, as far
@@ -79,9 +81,13 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 		return fmt.Errorf("%w: the worker sends %s from byte %d on, and %d are here", errCopy, name, p.GetOffset(), have)
 	}
 	if name == results.WorkerFile {
+		if bytes.Equal(p.GetData(), j.self) {
+			return nil
+		}
 		if err := atomicfile.Write(path, p.GetData(), 0o644); err != nil {
 			return fmt.Errorf("%w: %w", errCopy, err)
 		}
+		j.self = bytes.Clone(p.GetData())
 		return nil
 	}
 	f, err := plainfile.Append(j.dir, name)

@@ -38,7 +38,14 @@ type Snapshot struct {
 	Operations int64
 
 	Workers []WorkerView
-	Total   View // of the workers that are at work
+	Total   Total // of the workers that are at work
+}
+
+// Total is what is shown of all workers together.
+type Total struct {
+	View
+	Service  *hdrhistogram.Histogram // in µs; nil if nothing ended
+	Response *hdrhistogram.Histogram // nil when unpaced
 }
 
 // View is what is shown of one worker, or of all.
@@ -51,9 +58,7 @@ type View struct {
 	Wrong      int64
 	Errors     int64
 	Skipped    int64
-	LagP99     time.Duration           // the largest of the workers'
-	Service    *hdrhistogram.Histogram // in µs; nil if nothing ended
-	Response   *hdrhistogram.Histogram // nil when unpaced
+	LagP99     time.Duration // the largest of the workers'
 }
 
 // WorkerView is one worker.
@@ -64,12 +69,13 @@ type WorkerView struct {
 	Silent        time.Duration // since it was heard of
 	Unknown       bool          // it is at work and has not reported for two intervals: it has no rate now
 	ClockOffset   time.Duration // of its wall clock to ours
+	P50, P99      time.Duration // of service time, in its last second; 0 if nothing ended
 	View
 }
 
-// report shows the run once a second, until done.
+// report shows the run once a second, and saves its record, until done.
 func (r *running) report(done <-chan struct{}) {
-	next := after(r.zero.Add(progressPhase))
+	next := after(r.zero.Add(progressPhase + r.spread()))
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for {
@@ -78,6 +84,7 @@ func (r *running) report(done <-chan struct{}) {
 			return
 		case <-timer.C:
 		}
+		r.save()
 		r.job.Progress(r.snapshot(r.stage()))
 		next = after(next)
 		timer.Reset(time.Until(next))
@@ -116,6 +123,7 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 		s.Operations = r.operations
 	}
 	reporting := 0
+	var own *hdrhistogram.Histogram // of one worker after the other: in a large fleet, one for each would be most of our memory
 	for _, p := range r.workers {
 		w := WorkerView{Name: p.name, Address: p.address, State: p.state, Reason: p.reason, ClockOffset: p.offset.ahead}
 		if !p.lastSeen.IsZero() {
@@ -126,7 +134,16 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 		s.Total.count(p.totals)
 		if p.state == results.Running && !w.Unknown { // others have no rate now
 			w.last(p.latest)
-			s.Total.last(p.latest)
+			if own != nil {
+				own.Reset()
+			}
+			if service := p.latest.GetService(); service != nil {
+				add(&own, service)
+				w.P50, w.P99 = quantile(own, 50), quantile(own, 99)
+			}
+			s.Total.View.last(p.latest)
+			add(&s.Total.Service, p.latest.GetService())
+			add(&s.Total.Response, p.latest.GetResponse())
 			reporting++
 		}
 		s.Workers = append(s.Workers, w)
@@ -160,8 +177,14 @@ func (v *View) last(iv *workerpb.Interval) {
 	v.RPCs += float64(t.GetRpcs()) / length
 	v.Target += iv.GetTarget()
 	v.LagP99 = max(v.LagP99, time.Duration(iv.GetLagP99Micros())*time.Microsecond)
-	add(&v.Service, iv.GetService())
-	add(&v.Response, iv.GetResponse())
+}
+
+// quantile is a percentile of a histogram of microseconds.
+func quantile(h *hdrhistogram.Histogram, percentile float64) time.Duration {
+	if h == nil {
+		return 0
+	}
+	return time.Duration(h.ValueAtPercentile(percentile)) * time.Microsecond
 }
 
 // add merges a worker's buckets, of which there are as many values as counts

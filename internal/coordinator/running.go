@@ -41,6 +41,7 @@ type running struct {
 	mu         sync.Mutex
 	workers    []*workerRun // by index of their members
 	record     results.Run
+	changes    bool      // of it or of the workers, that run.json does not have yet
 	stopped    bool      // stopping is closed
 	awaiting   bool      // that lost workers are waited for has been said
 	copyFailed bool      // and that has been said
@@ -161,8 +162,21 @@ func (r *running) discard() error {
 
 // write brings run.json up to date. r.mu is held.
 func (r *running) write() error {
+	r.changes = false
 	r.record.Fleet = r.members()
 	return results.WriteRun(r.dir, &r.record)
+}
+
+// save writes run.json if anything has changed: once for all workers that ended in one second, not once for each.
+func (r *running) save() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.changes {
+		return
+	}
+	if err := r.write(); err != nil {
+		r.fleet.log.Error("the record of the run cannot be written", "error", err)
+	}
 }
 
 // members is what is known of the workers. r.mu is held.

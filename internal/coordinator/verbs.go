@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/dirlock"
 	"github.com/kvbench/kvbench/internal/exitcode"
@@ -239,7 +240,11 @@ func (f *Fleet) record(ctx context.Context, runID string) (*results.Run, error) 
 	if len(text) == 0 {
 		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("the workers were not given %s of run %s: give with --out the results directory that it was started with", results.RunFile, runID))
 	}
-	record, err := results.ParseRun(text)
+	var record *results.Run
+	text, err := control.Decompress(text, results.MaxRunBytes)
+	if err == nil {
+		record, err = results.ParseRun(text)
+	}
 	if err == nil && record.RunID != runID {
 		err = fmt.Errorf("it is that of run %q", record.RunID)
 	}

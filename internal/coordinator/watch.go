@@ -60,7 +60,7 @@ func (r *running) stopNow(why string) {
 
 // watch follows one worker until its part is over and its journal is copied.
 func (r *running) watch(ctx context.Context, p *workerRun) {
-	next := after(r.zero.Add(pollPhase))
+	next := after(r.zero.Add(pollPhase + time.Duration(p.index)*r.spread()/time.Duration(len(r.workers))))
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	stopping := r.stopping
@@ -82,6 +82,12 @@ func (r *running) watch(ctx context.Context, p *workerRun) {
 			return
 		}
 	}
+}
+
+// spread is over how long the workers are asked, one after another, so that a large fleet does not
+// answer at one moment.
+func (r *running) spread() time.Duration {
+	return min(maxSpread, time.Duration(len(r.workers))*time.Millisecond)
 }
 
 // after returns the first moment from now on that lies whole seconds from t.
@@ -142,11 +148,15 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 	switch {
 	case err == nil:
 		r.heard(p, resp)
+		finished := resp.GetRun().GetState() == workerpb.State_STATE_FINISHED
+		if !finished && len(resp.GetIntervals()) == 0 && len(p.journal.have) > 0 {
+			return false // there is nothing new to copy
+		}
 		copied := r.pull(ctx, p)
 		if errors.Is(copied, errCopy) {
 			r.notCopied(copied)
 		}
-		if resp.GetRun().GetState() != workerpb.State_STATE_FINISHED {
+		if !finished {
 			return false
 		}
 		if copied == nil || errors.Is(copied, errCopy) {
@@ -237,7 +247,11 @@ func (r *running) silent(p *workerRun, err error) bool {
 // tellAwaited says once for whom a run waits of which no worker is at work as far as is known.
 func (r *running) tellAwaited() {
 	r.mu.Lock()
-	told := r.awaiting || r.idleSince.IsZero() || r.stopped
+	if r.awaiting || r.idleSince.IsZero() || r.stopped {
+		r.mu.Unlock()
+		return
+	}
+	r.awaiting = true
 	var lost []string
 	until := r.idleSince.Add(r.job.Rejoin)
 	for _, p := range r.workers {
@@ -248,9 +262,8 @@ func (r *running) tellAwaited() {
 			}
 		}
 	}
-	r.awaiting = r.awaiting || !told
 	r.mu.Unlock()
-	if !told && len(lost) > 0 {
+	if len(lost) > 0 {
 		r.job.Warn(fmt.Sprintf("waiting up to %.0f s for %s to come back; Ctrl-C does not wait", max(0, time.Until(until)).Seconds(), some(lost, len(r.workers))))
 	}
 }
@@ -363,7 +376,7 @@ func (r *running) ended(p *workerRun, run *workerpb.RunStatus, copied error) {
 	r.mind()
 }
 
-// changed notes a worker's new state. r.mu is held.
+// changed notes a worker's new state, which [running.save] writes. r.mu is held.
 func (r *running) changed(p *workerRun, kind, text string) {
 	r.event(results.Event{Kind: kind, Worker: p.name, Text: text})
 	atWork := false
@@ -376,9 +389,7 @@ func (r *running) changed(p *workerRun, kind, text string) {
 	case r.idleSince.IsZero():
 		r.idleSince = time.Now()
 	}
-	if err := r.write(); err != nil {
-		r.fleet.log.Error("the record of the run cannot be written", "error", err)
-	}
+	r.changes = true
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }

@@ -88,7 +88,7 @@ func summary(s *coordinator.Snapshot, width int) []string {
 	if t.Response != nil {
 		lines = append(lines, latency("response", t.Response)+"   lag p99 "+units.Micros(float64(t.LagP99.Microseconds())))
 	}
-	if c := shortfalls(t); len(c) > 0 {
+	if c := shortfalls(&t.View); len(c) > 0 {
 		lines = append(lines, strings.Join(c, "   "))
 	}
 	if text := awaited(s); text != "" {
@@ -142,8 +142,8 @@ func table(s *coordinator.Snapshot, width, room int) []string {
 	columns := []column{
 		{"state", -11, func(w *coordinator.WorkerView) string { return state(w) }},
 		{"op/s", 11, func(w *coordinator.WorkerView) string { return units.Grouped(w.Rate) }},
-		{"p50", 9, func(w *coordinator.WorkerView) string { return quantile(w.Service, 50) }},
-		{"p99", 9, func(w *coordinator.WorkerView) string { return quantile(w.Service, 99) }},
+		{"p50", 9, func(w *coordinator.WorkerView) string { return latencyOf(w.P50) }},
+		{"p99", 9, func(w *coordinator.WorkerView) string { return latencyOf(w.P99) }},
 		{"lag p99", 9, func(w *coordinator.WorkerView) string { return units.Micros(float64(w.LagP99.Microseconds())) }},
 		{"errors", 9, func(w *coordinator.WorkerView) string { return units.Grouped(float64(w.Errors)) }},
 	}
@@ -237,6 +237,14 @@ func bad(s results.State) bool { return s == results.Lost || s == results.Failed
 
 // away tells whether nothing is known of what a worker does now.
 func away(w *coordinator.WorkerView) bool { return bad(w.State) || w.Unknown }
+
+// latencyOf is that of a worker, of which there is none if nothing ended.
+func latencyOf(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return units.Micros(float64(d.Microseconds()))
+}
 
 // quantile is a percentile of a histogram of microseconds.
 func quantile(h *hdrhistogram.Histogram, percentile float64) string {

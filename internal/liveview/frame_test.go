@@ -21,11 +21,11 @@ func fleet(n int) *coordinator.Snapshot {
 	}
 	s := &coordinator.Snapshot{
 		RunID: "20260102-150405-abcdef", Stage: coordinator.Measuring, Elapsed: 42 * time.Second, Length: 70 * time.Second,
-		Total: coordinator.View{Operations: 4_200_000, Rate: 99_000, RPCs: 99_000, Target: 100_000, Errors: 12, LagP99: 60 * time.Microsecond, Service: h, Response: h},
+		Total: coordinator.Total{View: coordinator.View{Operations: 4_200_000, Rate: 99_000, RPCs: 99_000, Target: 100_000, Errors: 12, LagP99: 60 * time.Microsecond}, Service: h, Response: h},
 	}
 	for i := range n {
 		w := coordinator.WorkerView{Name: fmt.Sprintf("kvbench-%d", i), State: results.Running}
-		w.Rate, w.Service, w.LagP99 = 6_600+float64(i), h, 60*time.Microsecond
+		w.Rate, w.P50, w.P99, w.LagP99 = 6_600+float64(i), 2600*time.Microsecond, 5050*time.Microsecond, 60*time.Microsecond
 		switch i {
 		case 6:
 			w.State, w.Reason, w.Rate = results.Lost, "connection refused", 0

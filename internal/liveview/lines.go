@@ -116,7 +116,7 @@ func headline(s *coordinator.Snapshot) string {
 		fmt.Fprintf(&b, "  response p99 %s", quantile(t.Response, 99))
 	}
 	fmt.Fprintf(&b, "  done %s", units.Grouped(float64(t.Operations)))
-	if c := shortfalls(t); len(c) > 0 {
+	if c := shortfalls(&t.View); len(c) > 0 {
 		b.WriteString("  " + strings.Join(c, "  "))
 	}
 	atWork := 0

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/results"
@@ -143,7 +144,13 @@ func (w *Worker) Record(_ context.Context, req *workerpb.RecordRequest) (*worker
 		return nil, err
 	}
 	record, err := plainfile.ReadIn(filepath.Dir(dir), results.RunFile, results.MaxRunBytes)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &workerpb.RecordResponse{}, nil
+	}
+	if err == nil {
+		record, err = control.Compress(record)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &workerpb.RecordResponse{Record: record}, nil

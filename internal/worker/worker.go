@@ -209,7 +209,13 @@ func (w *Worker) Start(_ context.Context, req *workerpb.StartRequest) (*workerpb
 	if err != nil {
 		return nil, err
 	}
-	if err := r.start(time.Unix(0, req.GetAtUnixNanos()), req.GetRecord()); err != nil {
+	var record []byte
+	if packed := req.GetRecord(); len(packed) > 0 {
+		if record, err = control.Decompress(packed, results.MaxRunBytes); err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "the record of the run: %v", err)
+		}
+	}
+	if err := r.start(time.Unix(0, req.GetAtUnixNanos()), record); err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return &workerpb.StartResponse{}, nil

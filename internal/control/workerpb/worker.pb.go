@@ -601,7 +601,7 @@ type StartRequest struct {
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// When the run's clock shows zero, on the worker's own wall clock.
 	AtUnixNanos int64 `protobuf:"varint,2,opt,name=at_unix_nanos,json=atUnixNanos,proto3" json:"at_unix_nanos,omitempty"`
-	// The run's record, as the coordinator keeps it, for those who collect the run elsewhere.
+	// The run's record, as the coordinator keeps it, gzipped, for those who collect the run elsewhere.
 	Record        []byte `protobuf:"bytes,3,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1780,7 +1780,9 @@ type CollectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// How much of each file the caller has. Files not named are sent whole.
-	Have          map[string]int64 `protobuf:"bytes,2,rep,name=have,proto3" json:"have,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Have map[string]int64 `protobuf:"bytes,2,rep,name=have,proto3" json:"have,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Send a checksum of each file as well, so that the caller's copy can be compared.
+	Verify        bool `protobuf:"varint,3,opt,name=verify,proto3" json:"verify,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1829,12 +1831,21 @@ func (x *CollectRequest) GetHave() map[string]int64 {
 	return nil
 }
 
+func (x *CollectRequest) GetVerify() bool {
+	if x != nil {
+		return x.Verify
+	}
+	return false
+}
+
 // CollectResponse is the next piece of a file. Pieces of one file come in order.
 type CollectResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	File          string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`      // its name in the run's folder
-	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"` // where data belongs; 0 may start a file anew that was replaced
-	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	File   string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`      // its name in the run's folder
+	Offset int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"` // where data belongs; 0 may start a file anew that was replaced
+	Data   []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	// CRC-32C of the file up to offset, in a piece of its own without data.
+	Sum           *uint32 `protobuf:"fixed32,4,opt,name=sum,proto3,oneof" json:"sum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1890,6 +1901,13 @@ func (x *CollectResponse) GetData() []byte {
 	return nil
 }
 
+func (x *CollectResponse) GetSum() uint32 {
+	if x != nil && x.Sum != nil {
+		return *x.Sum
+	}
+	return 0
+}
+
 type RecordRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -1936,7 +1954,7 @@ func (x *RecordRequest) GetRunId() string {
 
 type RecordResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Record        []byte                 `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"` // as it came with Start; empty if none did
+	Record        []byte                 `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"` // as it came with Start, gzipped; empty if none did
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2279,17 +2297,20 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x05Wrote\x12\x1a\n" +
 	"\bfollowed\x18\x01 \x01(\bR\bfollowed\x12\x12\n" +
 	"\x04mine\x18\x02 \x01(\bR\x04mine\x12\x1b\n" +
-	"\tend_nanos\x18\x03 \x01(\x03R\bendNanos\"\x9a\x01\n" +
+	"\tend_nanos\x18\x03 \x01(\x03R\bendNanos\"\xb2\x01\n" +
 	"\x0eCollectRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x128\n" +
-	"\x04have\x18\x02 \x03(\v2$.kvbench.v1.CollectRequest.HaveEntryR\x04have\x1a7\n" +
+	"\x04have\x18\x02 \x03(\v2$.kvbench.v1.CollectRequest.HaveEntryR\x04have\x12\x16\n" +
+	"\x06verify\x18\x03 \x01(\bR\x06verify\x1a7\n" +
 	"\tHaveEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"Q\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"p\n" +
 	"\x0fCollectResponse\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"&\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x15\n" +
+	"\x03sum\x18\x04 \x01(\aH\x00R\x03sum\x88\x01\x01B\x06\n" +
+	"\x04_sum\"&\n" +
 	"\rRecordRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"(\n" +
 	"\x0eRecordResponse\x12\x16\n" +
@@ -2439,6 +2460,7 @@ func file_workerpb_worker_proto_init() {
 	if File_workerpb_worker_proto != nil {
 		return
 	}
+	file_workerpb_worker_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
