@@ -67,6 +67,7 @@ const (
 	maxSpread     = 500 * time.Millisecond
 	pollTimeout   = 2 * time.Second
 	pullTimeout   = 8 * time.Second // well within the lease
+	verifyTimeout = time.Minute     // to read a journal of days, when the run is over
 
 	prepareTimeout = 14 * time.Second // the worker's own is shorter, and says more
 	startTimeout   = 5 * time.Second

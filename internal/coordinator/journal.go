@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/kvbench/kvbench/internal/atomicfile"
+	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/results"
@@ -45,22 +46,72 @@ func openJournal(run, dir string) (*journal, error) {
 // pull copies what the worker has beyond the copy. When it fails, the copy holds
 // what came until then, and a later pull goes on from there.
 func (j *journal) pull(ctx context.Context, client workerpb.WorkerClient) error {
-	stream, err := client.Collect(ctx, &workerpb.CollectRequest{RunId: j.run, Have: j.have})
+	_, err := j.fetch(ctx, client, false)
+	return err
+}
+
+// complete is pull, and compares the whole copy with the journal afterwards. It returns the
+// files that differ, which only fetching them anew mends.
+func (j *journal) complete(ctx context.Context, client workerpb.WorkerClient) (differ []string, err error) {
+	return j.fetch(ctx, client, true)
+}
+
+// forget removes files of the copy, so that they are fetched anew.
+func (j *journal) forget(names []string) error {
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(j.dir, name)); err != nil {
+			return fmt.Errorf("%w: %w", errCopy, err)
+		}
+		delete(j.have, name)
+	}
+	j.self = nil
+	return nil
+}
+
+func (j *journal) fetch(ctx context.Context, client workerpb.WorkerClient, verify bool) (differ []string, err error) {
+	stream, err := client.Collect(ctx, &workerpb.CollectRequest{RunId: j.run, Have: j.have, Verify: verify})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for {
 		piece, err := stream.Recv()
 		if err == io.EOF {
-			return nil
+			return differ, nil
 		}
-		if err == nil {
+		if err == nil && piece.Sum == nil {
 			err = j.write(piece)
+		} else if err == nil {
+			var same bool
+			if same, err = j.same(piece); !same {
+				differ = append(differ, piece.GetFile())
+			}
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
+}
+
+// same tells whether a file of the copy, as it is on the disk, is that of the worker.
+func (j *journal) same(p *workerpb.CollectResponse) (bool, error) {
+	name := p.GetFile()
+	if !slices.Contains(results.JournalFiles, name) {
+		return false, fmt.Errorf("%w: the worker sends a checksum of %q, which is not of a journal", errCopy, name)
+	}
+	f, err := plainfile.Open(j.dir, name)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errCopy, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errCopy, err)
+	}
+	sum, err := control.Sum(f)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errCopy, err)
+	}
+	return info.Size() == p.GetOffset() && sum == p.GetSum(), nil
 }
 
 // errCopy is a failure of the copy, not of the worker.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -208,11 +209,15 @@ func (m *member) copyJournal(ctx context.Context, runID, dir string, fresh bool)
 	if err != nil {
 		return err
 	}
-	switch err := j.pull(ctx, m.client); {
+	switch differ, err := j.complete(ctx, m.client); {
 	case status.Code(err) == codes.OutOfRange:
 		return fmt.Errorf("%w: --fresh copies it anew", failure(err))
-	case err != nil || !fresh:
+	case err != nil:
 		return err
+	case len(differ) > 0:
+		return fmt.Errorf("the copy of %s in %s differs from the worker's journal: --fresh copies it anew", strings.Join(differ, ", "), to)
+	case !fresh:
+		return nil
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err

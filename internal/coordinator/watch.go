@@ -152,7 +152,7 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 		if !finished && len(resp.GetIntervals()) == 0 && len(p.journal.have) > 0 {
 			return false // there is nothing new to copy
 		}
-		copied := r.pull(ctx, p)
+		copied := r.copy(ctx, p, finished)
 		if errors.Is(copied, errCopy) {
 			r.notCopied(copied)
 		}
@@ -166,7 +166,7 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 		return r.silent(p, copied)
 	case status.Code(err) == codes.NotFound:
 		// The process is a new one, or has another run by now. What was measured may be on its disk.
-		copied := r.pull(ctx, p)
+		copied := r.copy(ctx, p, true)
 		if copied == nil && r.endedBefore(p) {
 			return true
 		}
@@ -181,10 +181,31 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 	}
 }
 
-func (r *running) pull(ctx context.Context, p *workerRun) error {
-	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+// copy copies what a worker has measured meanwhile. A whole copy is compared with the
+// journal, and files that differ are fetched once more.
+func (r *running) copy(ctx context.Context, p *workerRun, whole bool) error {
+	pulling, cancel := context.WithTimeout(ctx, pullTimeout)
+	err := p.journal.pull(pulling, p.client)
+	cancel()
+	if err != nil || !whole {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	return p.journal.pull(ctx, p.client)
+	differ, err := p.journal.complete(ctx, p.client)
+	if err != nil || len(differ) == 0 {
+		return err
+	}
+	text := fmt.Sprintf("the copy of %s differed from the worker's journal, and is fetched anew", strings.Join(differ, ", "))
+	r.event(results.Event{Kind: "copy", Worker: p.name, Text: text})
+	r.job.Warn(p.name + ": " + text)
+	if err := p.journal.forget(differ); err != nil {
+		return err
+	}
+	if differ, err = p.journal.complete(ctx, p.client); err == nil && len(differ) > 0 {
+		err = fmt.Errorf("%w: %s differs from the worker's journal again: is the disk of %s broken?", errCopy, strings.Join(differ, ", "), r.dir)
+	}
+	return err
 }
 
 // notCopied tells, once, that what workers measure cannot be copied. The run goes on:

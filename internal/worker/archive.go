@@ -170,7 +170,7 @@ func (w *Worker) Collect(req *workerpb.CollectRequest, out grpc.ServerStreamingS
 		if name == results.WorkerFile {
 			have, known = 0, false // it is replaced, not appended to
 		}
-		if err := sendFile(out, dir, name, have, known); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := sendFile(out, dir, name, have, known, req.GetVerify()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -178,8 +178,9 @@ func (w *Worker) Collect(req *workerpb.CollectRequest, out grpc.ServerStreamingS
 }
 
 // sendFile sends what a file holds from offset on, as far as it went when it was
-// opened. A file that the caller does not know is sent even when it is empty.
-func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], dir, name string, offset int64, known bool) error {
+// opened, and if that is asked for a checksum of all of that. A file that the caller does
+// not know is sent even when it is empty.
+func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], dir, name string, offset int64, known, verify bool) error {
 	f, err := plainfile.Open(dir, name)
 	if err != nil {
 		return err
@@ -204,5 +205,12 @@ func sendFile(out grpc.ServerStreamingServer[workerpb.CollectResponse], dir, nam
 		}
 		offset += int64(n)
 	}
-	return nil
+	if !verify {
+		return nil
+	}
+	sum, err := control.Sum(io.NewSectionReader(f, 0, offset))
+	if err != nil {
+		return err
+	}
+	return out.Send(&workerpb.CollectResponse{File: name, Offset: offset, Sum: &sum})
 }
