@@ -28,6 +28,7 @@ func (a *app) workerCommand() *cobra.Command {
 	var (
 		listen, metricsAddr string
 		pprof               bool
+		keepMiB             int64
 		cfg                 worker.Config
 		security            control.Security
 		tune                tuning
@@ -54,12 +55,18 @@ address put load on your database.`,
 	f.BoolVar(&pprof, "pprof", false, "serve /debug/pprof there too, to this machine and forwarded ports")
 	f.StringVar(&cfg.Data, "data", "", "`folder` of the journals (default: a temporary one, by address)")
 	f.StringVar(&cfg.Name, "name", "", "what the worker is called in results (default: the host's name)")
-	f.IntVar(&cfg.Keep, "keep", 20, "how many finished runs to keep")
+	f.IntVar(&cfg.Keep.Runs, "keep", 20, "how many finished runs to keep; those that were collected go first, and of others it is said")
+	f.DurationVar(&cfg.Keep.Age, "keep-for", 30*24*time.Hour, "for how long to keep them; 0 is without end")
+	f.Int64Var(&keepMiB, "keep-size", 8<<10, "how much of them to keep, in `MiB`; 0 is all")
 	f.IntVar(&cfg.Lanes, "lanes", 0, "how many lanes a run has at most (default: one per core)")
 	tune.add(f)
 	addSecurityFlags(f, &security, true)
 	f.BoolVar(&security.Insecure, "insecure", false, "listen beyond loopback although anybody there may then start load")
 	cmd.RunE = func(*cobra.Command, []string) error {
+		if cfg.Keep.Runs < 1 || cfg.Keep.Age < 0 || keepMiB < 0 || keepMiB > 1<<40 {
+			return usage(fmt.Errorf("--keep %d --keep-for %v --keep-size %d: want 1 or more runs, and no negative bound", cfg.Keep.Runs, cfg.Keep.Age, keepMiB))
+		}
+		cfg.Keep.Bytes = keepMiB << 20
 		var err error
 		if cfg.Cores, err = tune.begin(); err != nil {
 			return err

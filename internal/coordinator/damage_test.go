@@ -79,6 +79,23 @@ func TestCollectFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	collectedBy := func(f *Fleet) (n int) {
+		all, err := f.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range all {
+			for _, k := range w.Kept {
+				if k.GetCollected() {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := collectedBy(f); n != 3 {
+		t.Errorf("%d of 3 workers know that they were collected", n)
+	}
 	path := filepath.Join(s.Dir, "w2", results.HistogramsFile)
 	for what, damage := range map[string]func() error{
 		"a bit": func() error { flip(t, path); return nil },

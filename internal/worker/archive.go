@@ -79,7 +79,7 @@ func (a archive) list() ([]*workerpb.KeptRun, error) {
 		if !e.IsDir() || err != nil {
 			continue // not ours
 		}
-		k := &workerpb.KeptRun{RunId: e.Name(), Name: name}
+		k := &workerpb.KeptRun{RunId: e.Name(), Name: name, Collected: a.wasCollected(e.Name())}
 		for _, file := range results.JournalFiles {
 			if info, err := os.Stat(filepath.Join(dir, file)); err == nil {
 				k.Bytes += info.Size()
@@ -92,26 +92,6 @@ func (a archive) list() ([]*workerpb.KeptRun, error) {
 		return cmp.Or(cmp.Compare(y.GetModifiedUnixNanos(), x.GetModifiedUnixNanos()), cmp.Compare(x.GetRunId(), y.GetRunId()))
 	})
 	return runs, nil
-}
-
-func (a archive) remove(id string) error { return os.RemoveAll(filepath.Join(a.dir, id)) }
-
-// prune removes the oldest journals, so that the disk does not fill up. The
-// active run is not counted.
-func (w *Worker) prune(active string) {
-	runs, err := w.journals.list()
-	if err != nil {
-		w.cfg.Log.Warn("the journals cannot be listed; none is removed", "error", err)
-		return
-	}
-	runs = slices.DeleteFunc(runs, func(k *workerpb.KeptRun) bool { return k.GetRunId() == active })
-	for _, k := range runs[min(len(runs), w.cfg.Keep):] {
-		if err := w.journals.remove(k.GetRunId()); err != nil {
-			w.cfg.Log.Warn("an old journal cannot be removed", "run", k.GetRunId(), "error", err)
-			continue
-		}
-		w.cfg.Log.Info("old journal removed", "run", k.GetRunId(), "kept", w.cfg.Keep)
-	}
 }
 
 // activeID returns the id of the active run, or nothing.
@@ -165,13 +145,20 @@ func (w *Worker) Collect(req *workerpb.CollectRequest, out grpc.ServerStreamingS
 	if err != nil {
 		return err
 	}
-	for _, name := range results.JournalFiles { // in the order in which a growing journal must be copied
+	info, err := results.ReadWorker(dir)
+	whole := err == nil && info.State == results.Finished // from here on nothing is added
+	for _, name := range results.JournalFiles {           // in the order in which a growing journal must be copied
 		have, known := req.GetHave()[name]
 		if name == results.WorkerFile {
 			have, known = 0, false // it is replaced, not appended to
 		}
 		if err := sendFile(out, dir, name, have, known, req.GetVerify()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
+		}
+	}
+	if whole && req.GetVerify() {
+		if err := w.journals.markCollected(req.GetRunId()); err != nil { // it then stays as long as one that was not
+			w.cfg.Log.Warn("that a journal was collected cannot be noted", "run", req.GetRunId(), "error", err)
 		}
 	}
 	return nil

@@ -45,8 +45,8 @@ type Config struct {
 	Version string
 	// Data is the directory of the journals. It is locked: two workers cannot share one.
 	Data string
-	// Keep is how many finished runs stay there; 0: 20.
-	Keep int
+	// Keep is how many of the finished runs' journals stay there.
+	Keep Keep
 	// Unstarted is after how long a prepared run of no lease that nobody starts is given up: its
 	// coordinator has died. 0: 30 s.
 	Unstarted time.Duration
@@ -97,9 +97,7 @@ func New(cfg Config) (*Worker, error) {
 	if err := results.CheckName(cfg.Name); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	if cfg.Keep == 0 {
-		cfg.Keep = defaultKeep
-	}
+	cfg.Keep.Runs = cmp.Or(cfg.Keep.Runs, defaultKeep)
 	cfg.Unstarted = cmp.Or(cfg.Unstarted, 30*time.Second)
 	if cfg.Lanes == 0 {
 		cfg.Lanes = runtime.GOMAXPROCS(0)
@@ -180,7 +178,9 @@ func (w *Worker) Prepare(ctx context.Context, req *workerpb.PrepareRequest) (*wo
 		}
 		return nil, status.Error(code, err.Error())
 	}
-	w.prune(a.id)
+	if !req.GetRecallOnly() { // whose warnings nobody reads
+		resp.Warnings = append(resp.Warnings, w.prune(a.id)...)
+	}
 	resp.Run = r.status()
 	return resp, nil
 }

@@ -468,9 +468,16 @@ func TestTargetIsChanged(t *testing.T) {
 
 func TestJournalsArePruned(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t, &memory.DB{}, func(c *Config) { c.Keep = 2 })
+	w := newWorker(t, &memory.DB{}, func(c *Config) { c.Keep.Runs = 2 })
 	for _, id := range []string{"r1", "r2", "r3", "r4"} {
-		prepare(t, w, request(id, map[string]string{"operationcount": "10"}))
+		resp, err := w.Prepare(t.Context(), request(id, map[string]string{"operationcount": "10"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Contains(strings.Join(resp.GetWarnings(), "\n"), "has removed its journal of run r1, which nobody had collected")
+		if said != (id == "r4") {
+			t.Errorf("%s: warnings %q", id, resp.GetWarnings())
+		}
 		start(t, w, id)
 		finished(t, w, id)
 	}

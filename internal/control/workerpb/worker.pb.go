@@ -2083,7 +2083,9 @@ type KeptRun struct {
 	ModifiedUnixNanos int64                  `protobuf:"varint,3,opt,name=modified_unix_nanos,json=modifiedUnixNanos,proto3" json:"modified_unix_nanos,omitempty"`
 	Active            bool                   `protobuf:"varint,4,opt,name=active,proto3" json:"active,omitempty"`
 	// What the worker is called in the run's results; empty if the journal does not say.
-	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	// It was sent whole to somebody once it was complete.
+	Collected     bool `protobuf:"varint,6,opt,name=collected,proto3" json:"collected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2151,6 +2153,13 @@ func (x *KeptRun) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *KeptRun) GetCollected() bool {
+	if x != nil {
+		return x.Collected
+	}
+	return false
 }
 
 var File_workerpb_worker_proto protoreflect.FileDescriptor
@@ -2317,13 +2326,14 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x06record\x18\x01 \x01(\fR\x06record\"\x11\n" +
 	"\x0fListRunsRequest\";\n" +
 	"\x10ListRunsResponse\x12'\n" +
-	"\x04runs\x18\x01 \x03(\v2\x13.kvbench.v1.KeptRunR\x04runs\"\x92\x01\n" +
+	"\x04runs\x18\x01 \x03(\v2\x13.kvbench.v1.KeptRunR\x04runs\"\xb0\x01\n" +
 	"\aKeptRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12.\n" +
 	"\x13modified_unix_nanos\x18\x03 \x01(\x03R\x11modifiedUnixNanos\x12\x16\n" +
 	"\x06active\x18\x04 \x01(\bR\x06active\x12\x12\n" +
-	"\x04name\x18\x05 \x01(\tR\x04name*\x95\x01\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x1c\n" +
+	"\tcollected\x18\x06 \x01(\bR\tcollected*\x95\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_PREPARING\x10\x01\x12\x12\n" +
