@@ -115,6 +115,8 @@ type Report struct {
 
 	Series []Point `json:"series"`
 	Curves []Curve `json:"curves"`
+
+	Detail *Detail `json:"-"` // nil in a document that was read from JSON
 }
 
 // LostWorker is one that did not do its whole part.
@@ -205,19 +207,29 @@ type WorkerRow struct {
 
 // Point is the fleet in one bin of the run's time, all kinds together.
 type Point struct {
-	S           float64 `json:"s"`     // when the bin begins
-	Phase       string  `json:"phase"` // "warmup", "window" or "grace"
-	Target      float64 `json:"target_ops"`
-	OpsPerS     float64 `json:"ops_per_s"`
-	ErrorsPerS  float64 `json:"errors_per_s"`
-	CPUShare    float64 `json:"cpu_share"`
-	Skipped     int64   `json:"skipped_slots"`
-	ServiceP50  int64   `json:"service_p50_us"`
-	ServiceP99  int64   `json:"service_p99_us"`
-	ServiceMax  int64   `json:"service_max_us"`
-	ResponseP50 int64   `json:"response_p50_us,omitempty"`
-	ResponseP99 int64   `json:"response_p99_us,omitempty"`
-	ResponseMax int64   `json:"response_max_us,omitempty"`
+	S            float64 `json:"s"`       // when the bin begins
+	Phase        string  `json:"phase"`   // "warmup", "window" or "grace"
+	Workers      float64 `json:"workers"` // whose journals tell of it, on average over the bin; if there are none, nothing is known of it
+	Target       float64 `json:"target_ops"`
+	OpsPerS      float64 `json:"ops_per_s"`
+	ErrorsPerS   float64 `json:"errors_per_s"`
+	CPUShare     float64 `json:"cpu_share"`
+	CPUMax       float64 `json:"cpu_share_max"` // of the worker that used most
+	Skipped      int64   `json:"skipped_slots"`
+	InFlight     float64 `json:"in_flight,omitempty"` // calls, on average; 0 in results of earlier versions
+	LagP50       int64   `json:"lag_p50_us,omitempty"`
+	LagP99       int64   `json:"lag_p99_us,omitempty"`
+	LagMax       int64   `json:"lag_max_us,omitempty"`
+	ServiceP50   int64   `json:"service_p50_us"`
+	ServiceP99   int64   `json:"service_p99_us"`
+	ServiceP999  int64   `json:"service_p99_9_us"`
+	ServiceMax   int64   `json:"service_max_us"`
+	ResponseP50  int64   `json:"response_p50_us,omitempty"`
+	ResponseP99  int64   `json:"response_p99_us,omitempty"`
+	ResponseP999 int64   `json:"response_p99_9_us,omitempty"`
+	ResponseMax  int64   `json:"response_max_us,omitempty"`
+
+	Errors map[string]float64 `json:"errors,omitempty"` // per second, by class
 
 	AtLeast []string `json:"at_least,omitempty"` // those of these latencies that lie beyond the histograms' range
 }

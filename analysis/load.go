@@ -24,6 +24,7 @@ type Run struct {
 	fleet    totals
 	byWorker []*totals
 	series   []Point
+	detail   *Detail
 	answers  answers
 	blocks   *blocks
 }
@@ -164,7 +165,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 	for _, w := range r.workers {
 		end = max(end, w.end)
 	}
-	series := newSeries(&r.window, end)
+	series, tracks := newSeries(&r.window, end), newTracks(r.workers, end, r.record.Paced)
 	r.blocks = newBlocks(&r.window)
 	heads := make([]*results.Interval, len(streams))
 	for i, s := range streams {
@@ -185,10 +186,12 @@ func (r *Run) merge(streams []chan *results.Interval) {
 		heads[first] = <-streams[first]
 		r.byWorker[first].add(iv, &r.window)
 		series.add(iv)
+		tracks.add(first, iv)
 		r.answers.add(iv)
 		r.blocks.add(iv)
 	}
-	r.series = series.close()
+	r.series, r.detail = series.close(), tracks.detail()
+	r.detail.Heat = series.heat()
 	r.blocks.close()
 	for i, t := range r.byWorker {
 		t.settle()

@@ -81,6 +81,7 @@ func (r *Run) Report(percentiles ...float64) *Report {
 		Missing:  append([]string{}, r.missing...),
 		Series:   append([]Point{}, r.series...),
 		Curves:   []Curve{},
+		Detail:   r.detail,
 	}
 	if due := r.due(); due > 0 && seconds > 0 && rec.Paced {
 		// The workers' shares add up to it but for rounding.

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -23,7 +24,9 @@ type series struct {
 	points []Point // of bins that are complete
 	window *window
 
-	service, response measure.Sum // of bin number len(points)
+	service, response, lag measure.Sum // of bin number len(points)
+
+	serviceHeat, responseHeat heatMap
 }
 
 // bin is a stretch of the run.
@@ -31,17 +34,18 @@ type bin struct {
 	answered, errors float64 // operations
 	due              float64
 	skipped          float64
-	cpu, capacity    float64 // seconds
+	cpu, capacity    float64               // seconds
+	busiest          float64               // share of its cores that a worker used
+	inFlight         float64               // calls × seconds
+	covered          float64               // seconds × workers whose journals tell of them
+	failed           [measure.Rows]float64 // operations
 }
 
 func newSeries(w *window, end time.Duration) *series {
-	s := &series{
-		width:  (end/maxPoints + time.Second - 1).Truncate(time.Second),
-		end:    end,
-		window: w,
-	}
-	s.width = max(s.width, time.Second)
+	s := &series{width: whole(end / maxPoints), end: end, window: w}
 	s.bins = make([]bin, (end+s.width-1)/s.width)
+	s.serviceHeat.bins = len(s.bins)/maxColumns + 1
+	s.responseHeat.bins = s.serviceHeat.bins
 	return s
 }
 
@@ -69,6 +73,16 @@ func (s *series) add(iv *results.Interval) {
 		b.due += took * iv.Target
 		b.cpu += share * iv.Host.CPU.Seconds()
 		b.capacity += took * float64(iv.Host.Cores)
+		b.inFlight += took * iv.InFlight
+		b.covered += took
+		for row := range iv.Window.Rows {
+			if failed := iv.Window.Rows[row].Operations + iv.Warmup.Rows[row].Operations; failed > 0 && !answered(measure.Row(row)) {
+				b.failed[row] += share * float64(failed)
+			}
+		}
+		if length := (iv.End - iv.Start).Seconds(); length >= 0.5 && iv.Host.Cores > 0 && share >= 0.5 {
+			b.busiest = max(b.busiest, min(1, iv.Host.CPU.Seconds()/length/float64(iv.Host.Cores)))
+		}
 	}
 	for _, h := range iv.Histograms {
 		if !answered(h.Row) {
@@ -79,6 +93,8 @@ func (s *series) add(iv *results.Interval) {
 			s.service.Add(h.Packed)
 		case results.Response:
 			s.response.Add(h.Packed)
+		case results.Lag:
+			s.lag.Add(h.Packed)
 		}
 	}
 }
@@ -92,31 +108,60 @@ func (s *series) complete() {
 	p := Point{
 		S: from.Seconds(), Phase: s.window.phase(from),
 		Target: b.due / seconds, OpsPerS: b.answered / seconds, ErrorsPerS: b.errors / seconds,
-		Skipped: int64(b.skipped + 0.5),
+		Skipped: int64(b.skipped + 0.5), CPUMax: b.busiest, InFlight: b.inFlight / seconds,
+		Workers: math.Round(100*b.covered/seconds) / 100,
+	}
+	for row, n := range b.failed {
+		if n > 0 {
+			if p.Errors == nil {
+				p.Errors = make(map[string]float64)
+			}
+			p.Errors[results.ClassOf(measure.Row(row))] += n / seconds
+		}
 	}
 	if b.capacity > 0 {
 		p.CPUShare = b.cpu / b.capacity
 	}
 	if l := measure.LatencyOf(s.service.HDR()); l != nil {
-		p.ServiceP50, p.ServiceP99, p.ServiceMax = l.P50, l.P99, l.Max
+		p.ServiceP50, p.ServiceP99, p.ServiceP999, p.ServiceMax = l.P50, l.P99, l.P999, l.Max
 		p.beyond("service", l)
 	}
 	if l := measure.LatencyOf(s.response.HDR()); l != nil {
-		p.ResponseP50, p.ResponseP99, p.ResponseMax = l.P50, l.P99, l.Max
+		p.ResponseP50, p.ResponseP99, p.ResponseP999, p.ResponseMax = l.P50, l.P99, l.P999, l.Max
 		p.beyond("response", l)
 	}
+	if l := measure.LatencyOf(s.lag.HDR()); l != nil {
+		p.LagP50, p.LagP99, p.LagMax = l.P50, l.P99, l.Max
+		p.beyond("lag", l)
+	}
 	s.points = append(s.points, p)
+	s.serviceHeat.add(i, &s.service)
+	s.responseHeat.add(i, &s.response)
 	s.service.Reset()
 	s.response.Reset()
+	s.lag.Reset()
 }
 
 // beyond names the latencies of a point that lie beyond the histograms' range, as in JSON.
 func (p *Point) beyond(time string, l *Latency) {
-	for _, name := range []string{"p50", "p99", "max"} {
+	for _, name := range []string{"p50", "p99", "p99_9", "max"} {
 		if slices.Contains(l.AtLeast, name) {
 			p.AtLeast = append(p.AtLeast, time+"_"+name+"_us")
 		}
 	}
+}
+
+// heat returns the heat maps of what was measured.
+func (s *series) heat() (maps []Heat) {
+	for _, m := range []struct {
+		time string
+		heat *heatMap
+	}{{"service", &s.serviceHeat}, {"response", &s.responseHeat}} {
+		if h, ok := m.heat.heat(m.time, s.width.Seconds()); ok {
+			maps = append(maps, h)
+		}
+	}
+	return maps
 }
 
 // close completes the bins that are left and returns all points.

@@ -27,7 +27,8 @@ var layers = [][]string{
 	{"internal/measure", "internal/manifest", "internal/store/tikv"},
 	{"internal/lane", "internal/results", "internal/metrics", "internal/store/rawkv", "internal/store/stream", "internal/store/storetest"},
 	{"internal/worker", "internal/coordinator", "analysis"},
-	{"internal/localfleet", "internal/liveview", "analysis/render"},
+	{"internal/localfleet", "internal/liveview", "analysis/render/chart"},
+	{"analysis/render"},
 	{"cmd/kvbench", "cmd/analyzer"},
 }
 

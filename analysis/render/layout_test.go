@@ -72,7 +72,7 @@ func TestTooFewSamples(t *testing.T) {
 	if !slices.Equal(l.TooFew, want) || l.Samples != 23 {
 		t.Fatalf("%d samples: %q, want %q", l.Samples, l.TooFew, want)
 	}
-	for f, want := range map[Format]string{Text: "1.02 ms    –      –       –  1.02 ms", Markdown: "| – | – | – | 1.02 ms |", HTML: "<td>–</td>", CSV: ",p99 p99_9 p99_99 p98_5,"} {
+	for f, want := range map[Format]string{Text: "1.02 ms    –      –       –  1.02 ms", Markdown: "| – | – | – | 1.02 ms |", HTML: ">–</td>", CSV: ",p99 p99_9 p99_99 p98_5,"} {
 		var out strings.Builder
 		if err := Document(&out, doc, f, Style{Width: 200}); err != nil {
 			t.Fatal(err)

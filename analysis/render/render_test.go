@@ -69,8 +69,13 @@ func TestHostileText(t *testing.T) {
 	if err := Document(&page, doc, HTML, Style{}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(page.String(), "<script") {
-		t.Error("the page has a script")
+	// Ours is the last of the scripts; before it are the charts' data, which no browser runs. Nothing else may be one.
+	ours, data := strings.Count(page.String(), "<script>"), strings.Count(page.String(), `<script type="application/json">`)
+	if all := strings.Count(page.String(), "<script"); ours != 1 || all != ours+data || data != strings.Count(page.String(), "<figure") {
+		t.Errorf("%d scripts: ours %d times, and %d times data", all, ours, data)
+	}
+	if strings.Contains(page.String(), "alert(1)<") {
+		t.Error("text is not escaped")
 	}
 	var md bytes.Buffer
 	if err := Document(&md, doc, Markdown, Style{}); err != nil {
@@ -180,10 +185,10 @@ func TestBeyondTheRange(t *testing.T) {
 		Beyond: 3, Range: hour, AtLeast: []string{"mean", "p99", "p99_9", "p99_99", "max"}}
 	worker := analysis.WorkerRow{Name: "w0", ServiceUS: l, LagUS: l}
 	r := &analysis.Report{Kinds: []analysis.KindRow{{Kind: "READ", ServiceUS: l}, {Kind: analysis.AllKinds, ServiceUS: l}}, Workers: []analysis.WorkerRow{worker, {Name: "w1", OpsPerS: 9}},
-		Series: []analysis.Point{{ServiceMax: hour, AtLeast: []string{"service_max_us"}}}, Curves: []analysis.Curve{{Kind: "READ", Time: "service", Range: hour, Points: [][2]float64{{0, 1}, {100, hour}}}}}
+		Series: []analysis.Point{{Workers: 1, ServiceMax: hour, AtLeast: []string{"service_max_us"}}}, Curves: []analysis.Curve{{Kind: "READ", Time: "service", Range: hour, Points: [][2]float64{{0, 1}, {100, hour}}}}}
 	for f, wants := range map[Format]map[string]int{
 		Text: {"> 1 h": 4 + 2, "≥ 72.0 s": 1},
-		HTML: {"<td>&gt; 1 h</td>": 4 + 4 + 2, "<td>≥ 72.0 s</td>": 2, beyond: 4},
+		HTML: {">&gt; 1 h</td>": 4 + 2, ">≥ 72.0 s</td>": 1, beyond + "</label>": 2},
 		CSV:  {",mean p99 p99_9 p99_99 max,": 2},
 	} {
 		var out bytes.Buffer
