@@ -33,6 +33,7 @@ type Snapshot struct {
 	Elapsed time.Duration // on the run's clock; negative before the start
 	Length  time.Duration // warm-up and window together; 0: the run ends by count
 	Grace   time.Duration // for so long after that calls in flight are waited for
+	Threads int           // of the workers that are at work
 	// Operations are those that the run ends after; 0: it ends by time. Of a load that goes on where it
 	// stood, those that were left.
 	Operations int64
@@ -58,7 +59,10 @@ type View struct {
 	Wrong      int64
 	Errors     int64
 	Skipped    int64
-	LagP99     time.Duration // the largest of the workers'
+	ByClass    map[string]int64   // what Errors consists of
+	InFlight   float64            // calls, on average
+	Commands   map[string]float64 // a second, to each store by address; empty if the driver does not count them
+	LagP99     time.Duration      // the largest of the workers'
 }
 
 // WorkerView is one worker.
@@ -145,6 +149,7 @@ func (r *running) snapshot(stage Stage) *Snapshot {
 			add(&s.Total.Service, p.latest.GetService())
 			add(&s.Total.Response, p.latest.GetResponse())
 			reporting++
+			s.Threads += r.job.Spec.Threads
 		}
 		s.Workers = append(s.Workers, w)
 	}
@@ -164,6 +169,12 @@ func (v *View) count(t *workerpb.Totals) {
 	v.Wrong += t.GetWrong()
 	v.Errors += t.GetFailed()
 	v.Skipped += t.GetSkipped()
+	for class, n := range t.GetFailedByClass() {
+		if v.ByClass == nil {
+			v.ByClass = make(map[string]int64)
+		}
+		v.ByClass[class] += n
+	}
 }
 
 // last adds a last interval.
@@ -176,6 +187,13 @@ func (v *View) last(iv *workerpb.Interval) {
 	v.Rate += float64(t.GetOk()+t.GetNotFound()+t.GetWrong()+t.GetFailed()) / length
 	v.RPCs += float64(t.GetRpcs()) / length
 	v.Target += iv.GetTarget()
+	v.InFlight += iv.GetInFlight()
+	for store, n := range iv.GetCommands() {
+		if v.Commands == nil {
+			v.Commands = make(map[string]float64)
+		}
+		v.Commands[store] += float64(n) / length
+	}
 	v.LagP99 = max(v.LagP99, time.Duration(iv.GetLagP99Micros())*time.Microsecond)
 }
 

@@ -4,6 +4,7 @@ package liveview
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -82,6 +83,9 @@ func summary(s *coordinator.Snapshot, width int) []string {
 		rate += fmt.Sprintf("   %s RPC/s", units.Grouped(t.RPCs))
 	}
 	lines = append(lines, rate+"   done "+units.Grouped(float64(t.Operations)))
+	if s.Threads > 0 {
+		lines = append(lines, fmt.Sprintf("in flight %s of %s threads", units.Number(t.InFlight), units.Grouped(float64(s.Threads)))+shares(t.Commands))
+	}
 	if t.Service != nil {
 		lines = append(lines, latency("service ", t.Service))
 	}
@@ -99,6 +103,26 @@ func summary(s *coordinator.Snapshot, width int) []string {
 
 func latency(name string, h *hdrhistogram.Histogram) string {
 	return fmt.Sprintf("%s p50 %s   p99 %s   p99.9 %s   max %s", name, quantile(h, 50), quantile(h, 99), quantile(h, 99.9), quantile(h, 100))
+}
+
+// shares are what part of the commands each store was sent, in the order of the addresses; "" if that is not known.
+func shares(commands map[string]float64) string {
+	var total float64
+	for _, n := range commands {
+		total += n
+	}
+	if total == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("   to the stores")
+	for i, store := range slices.Sorted(maps.Keys(commands)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %s %s", store, units.Percent(commands[store]/total))
+	}
+	return b.String()
 }
 
 // bar shows how much of the run is over, by time or, if it ends by count, by operations; "" if that is not known.

@@ -21,7 +21,11 @@ func fleet(n int) *coordinator.Snapshot {
 	}
 	s := &coordinator.Snapshot{
 		RunID: "20260102-150405-abcdef", Stage: coordinator.Measuring, Elapsed: 42 * time.Second, Length: 70 * time.Second,
-		Total: coordinator.Total{View: coordinator.View{Operations: 4_200_000, Rate: 99_000, RPCs: 99_000, Target: 100_000, Errors: 12, LagP99: 60 * time.Microsecond}, Service: h, Response: h},
+		Threads: n * 64,
+		Total: coordinator.Total{View: coordinator.View{
+			Operations: 4_200_000, Rate: 99_000, RPCs: 99_000, Target: 100_000, Errors: 12, ByClass: map[string]int64{"busy": 2, "timeout": 10},
+			InFlight: 61.2, Commands: map[string]float64{"tikv-1:20160": 25_000, "tikv-0:20160": 75_000}, LagP99: 60 * time.Microsecond,
+		}, Service: h, Response: h},
 	}
 	for i := range n {
 		w := coordinator.WorkerView{Name: fmt.Sprintf("kvbench-%d", i), State: results.Running}
@@ -58,7 +62,8 @@ func TestFrameFits(t *testing.T) {
 func TestFrameShowsWhatDiffers(t *testing.T) {
 	text := strings.Join(frame(fleet(15), 80, 14, true, false), "\n")
 	for _, want := range []string{
-		"measuring  42s  run 20260102-150405-abcdef", "] 28s left", "99,000 op/s of 100,000 (99 %)", "errors 12",
+		"measuring  42s  run 20260102-150405-abcdef", "] 28s left", "99,000 op/s of 100,000 (99 %)", "errors 12 (timeout 10, busy 2)",
+		"in flight 61.2 of 960 threads   to the stores tikv-0:20160 75 %, tikv-1:20160",
 		"kvbench-6  lost", "connection refused", "kvbench-8  running", "more", keys,
 	} {
 		if !strings.Contains(text, want) {

@@ -3,8 +3,11 @@
 package liveview
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -158,6 +161,20 @@ func shortfalls(t *coordinator.View) []string {
 		if c.n > 0 {
 			all = append(all, c.name+" "+units.Grouped(float64(c.n)))
 		}
+		if c.name == "errors" && len(t.ByClass) > 0 {
+			all[len(all)-1] += " (" + strings.Join(classes(t.ByClass), ", ") + ")"
+		}
 	}
 	return all
+}
+
+// classes are counts of errors, the most frequent first.
+func classes(counts map[string]int64) []string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	for i, n := range names {
+		names[i] = n + " " + units.Grouped(float64(counts[n]))
+	}
+	return names
 }

@@ -193,7 +193,7 @@ func TestLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "    42s measuring 99,000 op/s of 100,000  service p50 2.60 ms p99 5.05 ms  response p99 5.05 ms  done 4,200,000  errors 12  3/3 workers\nkvbench: a word\n"
+	want := "    42s measuring 99,000 op/s of 100,000  service p50 2.60 ms p99 5.05 ms  response p99 5.05 ms  done 4,200,000  errors 12 (timeout 10, busy 2)  3/3 workers\nkvbench: a word\n"
 	if string(text) != want {
 		t.Errorf("lines:\n%s\nwant\n%s", text, want)
 	}

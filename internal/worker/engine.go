@@ -261,7 +261,7 @@ func (e *engine) record(journal *results.Journal, traffic *traffic, watched *met
 			e.fail(err)
 			return
 		}
-		e.live.add(iv, target, iv.End <= e.spec.Warmup)
+		e.live.add(iv, target, sent, iv.End <= e.spec.Warmup)
 		if watched != nil {
 			watched.Add(iv, target)
 			watched.AddTraffic(sent)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -28,7 +29,7 @@ type live struct {
 const liveIntervals = 60
 
 // add takes up an interval, which may be changed afterwards.
-func (v *live) add(iv *measure.Interval, target float64, warmUp bool) {
+func (v *live) add(iv *measure.Interval, target float64, sent []store.Traffic, warmUp bool) {
 	p := &workerpb.Interval{
 		FromNanos: int64(iv.Start),
 		ToNanos:   int64(iv.End),
@@ -37,6 +38,13 @@ func (v *live) add(iv *measure.Interval, target float64, warmUp bool) {
 		Service:   merged(iv, func(c *measure.Cell) *measure.Histogram { return c.Service }),
 		Response:  merged(iv, func(c *measure.Cell) *measure.Histogram { return c.Response }),
 		WarmUp:    warmUp,
+		InFlight:  iv.InFlight.Seconds() / max(1e-9, (iv.End-iv.Start).Seconds()),
+		Commands:  make(map[string]int64, len(sent)),
+	}
+	for i := range sent {
+		if t := &sent[i]; t.Store != "" && t.Commands > 0 {
+			p.Commands[t.Store] += t.Commands
+		}
 	}
 	lag := measure.NewHDR()
 	iv.Window.Lag.AddTo(lag)
@@ -70,6 +78,9 @@ func totals(iv *measure.Interval) *workerpb.Totals {
 			cell := &set.Cells[row]
 			*[workload.Outcomes]*int64{&t.Ok, &t.NotFound, &t.Wrong, &t.Failed}[row.Outcome()] += cell.Operations
 			t.Rpcs += cell.RPCs
+			if row.Outcome() == workload.Failed && cell.Operations > 0 {
+				addClass(t, row.Class().String(), cell.Operations)
+			}
 		}
 		for _, n := range set.Started {
 			t.Started += n
@@ -89,6 +100,16 @@ func addTotals(dst, t *workerpb.Totals) {
 	dst.Rpcs += t.GetRpcs()
 	dst.Skipped += t.GetSkipped()
 	dst.CutOff += t.GetCutOff()
+	for class, n := range t.GetFailedByClass() {
+		addClass(dst, class, n)
+	}
+}
+
+func addClass(t *workerpb.Totals, class string, operations int64) {
+	if t.FailedByClass == nil {
+		t.FailedByClass = make(map[string]int64)
+	}
+	t.FailedByClass[class] += operations
 }
 
 // merged adds up one histogram of all cells; nil if there is none.

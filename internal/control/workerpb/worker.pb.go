@@ -958,8 +958,9 @@ type Totals struct {
 	Wrong         int64                  `protobuf:"varint,4,opt,name=wrong,proto3" json:"wrong,omitempty"`
 	Failed        int64                  `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
 	Rpcs          int64                  `protobuf:"varint,6,opt,name=rpcs,proto3" json:"rpcs,omitempty"`
-	Skipped       int64                  `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`             // operations whose slots were given up
-	CutOff        int64                  `protobuf:"varint,8,opt,name=cut_off,json=cutOff,proto3" json:"cut_off,omitempty"` // operations still in flight when the grace period ended
+	Skipped       int64                  `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`                                                                                                              // operations whose slots were given up
+	CutOff        int64                  `protobuf:"varint,8,opt,name=cut_off,json=cutOff,proto3" json:"cut_off,omitempty"`                                                                                                  // operations still in flight when the grace period ended
+	FailedByClass map[string]int64       `protobuf:"bytes,9,rep,name=failed_by_class,json=failedByClass,proto3" json:"failed_by_class,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // what failed consists of
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1050,6 +1051,13 @@ func (x *Totals) GetCutOff() int64 {
 	return 0
 }
 
+func (x *Totals) GetFailedByClass() map[string]int64 {
+	if x != nil {
+		return x.FailedByClass
+	}
+	return nil
+}
+
 // Interval is one second of the run, merged over the worker's lanes: enough to
 // draw progress. The journal has everything.
 type Interval struct {
@@ -1062,6 +1070,8 @@ type Interval struct {
 	Response      *Histogram             `protobuf:"bytes,6,opt,name=response,proto3" json:"response,omitempty"` // absent when unpaced
 	LagP99Micros  int64                  `protobuf:"varint,7,opt,name=lag_p99_micros,json=lagP99Micros,proto3" json:"lag_p99_micros,omitempty"`
 	WarmUp        bool                   `protobuf:"varint,8,opt,name=warm_up,json=warmUp,proto3" json:"warm_up,omitempty"`
+	InFlight      float64                `protobuf:"fixed64,9,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`                                                           // calls, on average
+	Commands      map[string]int64       `protobuf:"bytes,10,rep,name=commands,proto3" json:"commands,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // sent to each store, by address; empty if the driver does not count them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1150,6 +1160,20 @@ func (x *Interval) GetWarmUp() bool {
 		return x.WarmUp
 	}
 	return false
+}
+
+func (x *Interval) GetInFlight() float64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Interval) GetCommands() map[string]int64 {
+	if x != nil {
+		return x.Commands
+	}
+	return nil
 }
 
 // Histogram holds the buckets in use of an HdrHistogram of 1 µs to 60 s with 3 digits.
@@ -2242,7 +2266,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x10start_unix_nanos\x18\t \x01(\x03R\x0estartUnixNanos\x12(\n" +
 	"\x10start_skew_nanos\x18\n" +
 	" \x01(\x03R\x0estartSkewNanos\x12#\n" +
-	"\relapsed_nanos\x18\v \x01(\x03R\felapsedNanos\"\xc4\x01\n" +
+	"\relapsed_nanos\x18\v \x01(\x03R\felapsedNanos\"\xd5\x02\n" +
 	"\x06Totals\x12\x18\n" +
 	"\astarted\x18\x01 \x01(\x03R\astarted\x12\x0e\n" +
 	"\x02ok\x18\x02 \x01(\x03R\x02ok\x12\x1b\n" +
@@ -2251,7 +2275,11 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x06failed\x18\x05 \x01(\x03R\x06failed\x12\x12\n" +
 	"\x04rpcs\x18\x06 \x01(\x03R\x04rpcs\x12\x18\n" +
 	"\askipped\x18\a \x01(\x03R\askipped\x12\x17\n" +
-	"\acut_off\x18\b \x01(\x03R\x06cutOff\"\xab\x02\n" +
+	"\acut_off\x18\b \x01(\x03R\x06cutOff\x12M\n" +
+	"\x0ffailed_by_class\x18\t \x03(\v2%.kvbench.v1.Totals.FailedByClassEntryR\rfailedByClass\x1a@\n" +
+	"\x12FailedByClassEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc5\x03\n" +
 	"\bInterval\x12\x1d\n" +
 	"\n" +
 	"from_nanos\x18\x01 \x01(\x03R\tfromNanos\x12\x19\n" +
@@ -2261,7 +2289,13 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\aservice\x18\x05 \x01(\v2\x15.kvbench.v1.HistogramR\aservice\x121\n" +
 	"\bresponse\x18\x06 \x01(\v2\x15.kvbench.v1.HistogramR\bresponse\x12$\n" +
 	"\x0elag_p99_micros\x18\a \x01(\x03R\flagP99Micros\x12\x17\n" +
-	"\awarm_up\x18\b \x01(\bR\x06warmUp\";\n" +
+	"\awarm_up\x18\b \x01(\bR\x06warmUp\x12\x1b\n" +
+	"\tin_flight\x18\t \x01(\x01R\binFlight\x12>\n" +
+	"\bcommands\x18\n" +
+	" \x03(\v2\".kvbench.v1.Interval.CommandsEntryR\bcommands\x1a;\n" +
+	"\rCommandsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\";\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06micros\x18\x01 \x03(\rR\x06micros\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\x04R\x06counts\"\\\n" +
@@ -2376,7 +2410,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -2413,7 +2447,9 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*KeptRun)(nil),           // 32: kvbench.v1.KeptRun
 	nil,                       // 33: kvbench.v1.PrepareRequest.PropertiesEntry
 	nil,                       // 34: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 35: kvbench.v1.CollectRequest.HaveEntry
+	nil,                       // 35: kvbench.v1.Totals.FailedByClassEntry
+	nil,                       // 36: kvbench.v1.Interval.CommandsEntry
+	nil,                       // 37: kvbench.v1.CollectRequest.HaveEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
 	12, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
@@ -2427,42 +2463,44 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	13, // 8: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
 	0,  // 9: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
 	1,  // 10: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
-	13, // 11: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
-	15, // 12: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
-	15, // 13: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
-	12, // 14: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	22, // 15: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
-	22, // 16: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
-	25, // 17: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
-	35, // 18: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	32, // 19: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	2,  // 20: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 21: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	8,  // 22: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	10, // 23: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	16, // 24: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	18, // 25: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	20, // 26: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	23, // 27: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
-	26, // 28: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	28, // 29: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
-	30, // 30: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	3,  // 31: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 32: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	9,  // 33: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	11, // 34: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	17, // 35: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	19, // 36: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	21, // 37: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	24, // 38: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
-	27, // 39: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	29, // 40: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
-	31, // 41: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	31, // [31:42] is the sub-list for method output_type
-	20, // [20:31] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	35, // 11: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
+	13, // 12: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
+	15, // 13: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
+	15, // 14: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
+	36, // 15: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
+	12, // 16: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
+	22, // 17: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
+	22, // 18: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
+	25, // 19: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
+	37, // 20: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	32, // 21: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	2,  // 22: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 23: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	8,  // 24: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	10, // 25: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	16, // 26: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	18, // 27: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	20, // 28: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	23, // 29: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
+	26, // 30: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	28, // 31: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
+	30, // 32: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	3,  // 33: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 34: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	9,  // 35: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	11, // 36: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	17, // 37: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	19, // 38: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	21, // 39: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	24, // 40: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
+	27, // 41: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	29, // 42: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	31, // 43: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	33, // [33:44] is the sub-list for method output_type
+	22, // [22:33] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -2477,7 +2515,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
