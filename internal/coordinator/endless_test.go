@@ -4,9 +4,14 @@ package coordinator
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kvbench/kvbench/internal/control"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
@@ -42,5 +47,53 @@ func TestWorkerNeverEnds(t *testing.T) {
 	}
 	if s == nil || s.Run.Fleet[0].State != results.Lost {
 		t.Errorf("%+v", s)
+	}
+}
+
+// flood is a worker whose journal does not end.
+type flood struct {
+	workerpb.WorkerServer
+	piece workerpb.CollectResponse
+}
+
+func (f *flood) Collect(_ *workerpb.CollectRequest, out grpc.ServerStreamingServer[workerpb.CollectResponse]) error {
+	p := proto.CloneOf(&f.piece)
+	for {
+		if err := out.Send(p); err != nil {
+			return err
+		}
+		if p.GetFile() != results.WorkerFile {
+			p.Offset += int64(len(p.GetData()))
+		}
+	}
+}
+
+// TestWorkerSendsWithoutEnd: what is copied of a worker is bounded by how long the run is.
+func TestWorkerSendsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	sum := uint32(0)
+	for _, piece := range []*workerpb.CollectResponse{
+		{File: results.HistogramsFile, Data: make([]byte, 1<<20)},
+		{File: results.HistogramsFile},
+		{File: results.WorkerFile, Data: []byte("{}")},
+		{File: results.HistogramsFile, Sum: &sum},
+	} {
+		f := &flood{}
+		proto.Merge(&f.piece, piece)
+		p := newProcess(t, "w0", &memory.DB{Delay: time.Millisecond}, control.Security{}, quiet)
+		p.cutOff()
+		p.faulty = func(s workerpb.WorkerServer) workerpb.WorkerServer { f.WorkerServer = s; return f }
+		p.listen()
+		s, err := fleetOf(t, control.Security{}, p).Run(t.Context(), Job{Spec: properties(t, map[string]string{"maxexecutiontime": "30"}), Out: t.TempDir()})
+		if exitcode.Of(err) != exitcode.Degraded || !strings.Contains(err.Error(), "the worker is broken: it sends") {
+			t.Errorf("%s, %d bytes at once: %v", piece.GetFile(), len(piece.GetData()), err)
+		}
+		size := int64(0)
+		if info, err := os.Stat(filepath.Join(s.Dir, "w0", results.HistogramsFile)); err == nil {
+			size = info.Size()
+		}
+		if size > mostBytes(20*time.Second) {
+			t.Errorf("%d bytes were copied", size)
+		}
 	}
 }

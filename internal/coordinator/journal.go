@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/kvbench/kvbench/internal/atomicfile"
 	"github.com/kvbench/kvbench/internal/control"
@@ -26,6 +28,13 @@ type journal struct {
 	dir  string
 	have map[string]int64 // bytes by file
 	self []byte           // what WorkerFile holds, as far as it is known
+	most int64            // bytes that a file may have
+}
+
+// mostBytes is more than any file of a journal has after so long a run: where each second fills all
+// buckets of all histograms, it is some hundred KiB.
+func mostBytes(length time.Duration) int64 {
+	return 16<<20 + int64(max(0, length).Seconds()*(4<<20))
 }
 
 // openJournal returns the copy in dir, which is made if it is not there, as far
@@ -34,7 +43,7 @@ func openJournal(run, dir string) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
-	j := &journal{run: run, dir: dir, have: make(map[string]int64)}
+	j := &journal{run: run, dir: dir, have: make(map[string]int64), most: math.MaxInt64}
 	for _, name := range results.JournalFiles {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			j.have[name] = info.Size()
@@ -73,10 +82,16 @@ func (j *journal) fetch(ctx context.Context, client workerpb.WorkerClient, verif
 	if err != nil {
 		return nil, err
 	}
+	whole := 0 // pieces of which there is one of each file
 	for {
 		piece, err := stream.Recv()
 		if err == io.EOF {
 			return differ, nil
+		}
+		if err == nil && (piece.Sum != nil || piece.GetFile() == results.WorkerFile) {
+			if whole++; whole > len(results.JournalFiles)+1 || piece.Sum != nil && !verify {
+				err = fmt.Errorf("%w: it sends again and again what is sent once", errTooMuch)
+			}
 		}
 		if err == nil && piece.Sum == nil {
 			err = j.write(piece)
@@ -114,6 +129,9 @@ func (j *journal) same(p *workerpb.CollectResponse) (bool, error) {
 	return info.Size() == p.GetOffset() && sum == p.GetSum(), nil
 }
 
+// errTooMuch is a worker that sends without end.
+var errTooMuch = errors.New("the worker is broken")
+
 // errCopy is a failure of the copy, not of the worker.
 var errCopy = errors.New("the journal cannot be copied")
 
@@ -124,7 +142,14 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 	if !slices.Contains(results.JournalFiles, name) {
 		return fmt.Errorf("%w: the worker sends a file %q, which is not of a journal", errCopy, name)
 	}
-	path, have := filepath.Join(j.dir, name), j.have[name]
+	path, n := filepath.Join(j.dir, name), int64(len(p.GetData()))
+	have, known := j.have[name]
+	switch {
+	case known && n == 0:
+		return fmt.Errorf("%w: it sends nothing of %s again and again", errTooMuch, name)
+	case n > j.most-have:
+		return fmt.Errorf("%w: it sends more than %d MiB of %s, and no run of this length has so much", errTooMuch, j.most>>20, name)
+	}
 	if name == results.WorkerFile {
 		have = 0 // it comes whole, in one piece
 	}
@@ -145,8 +170,8 @@ func (j *journal) write(p *workerpb.CollectResponse) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCopy, err)
 	}
-	n, err := f.Write(p.GetData())
-	j.have[name] += int64(n) // which may be nothing, of an empty file
+	written, err := f.Write(p.GetData())
+	j.have[name] += int64(written) // which may be nothing, of an empty file
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("%w: %w", errCopy, err)
 	}

@@ -142,7 +142,7 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string, fresh bool) (str
 			if err != nil {
 				return err
 			}
-			return m.copyJournal(ctx, runID, path, fresh)
+			return m.copyJournal(ctx, runID, path, fresh, mostBytes(longest(record)))
 		}
 		return status.Error(codes.NotFound, "it has no journal of the run")
 	})
@@ -195,9 +195,18 @@ func (f *Fleet) folder(ctx context.Context, runID, out string, replace bool) (di
 	return dir, record, lock, nil
 }
 
+// longest is how long a run has taken at most, whose end need not be known here. An hour is for
+// clocks that differ, and what comes after the time of a run.
+func longest(record *results.Run) time.Duration {
+	if record.WindowS > 0 {
+		return results.Duration(record.WarmupS+record.WindowS+record.GraceS) + time.Hour
+	}
+	return time.Since(record.Start) + time.Hour
+}
+
 // copyJournal completes the copy of a worker's journal in dir, or replaces it by a fresh
 // one once that is complete.
-func (m *member) copyJournal(ctx context.Context, runID, dir string, fresh bool) error {
+func (m *member) copyJournal(ctx context.Context, runID, dir string, fresh bool, most int64) error {
 	to := dir
 	if fresh {
 		to += ".fresh"
@@ -209,6 +218,7 @@ func (m *member) copyJournal(ctx context.Context, runID, dir string, fresh bool)
 	if err != nil {
 		return err
 	}
+	j.most = most
 	switch differ, err := j.complete(ctx, m.client); {
 	case status.Code(err) == codes.OutOfRange:
 		return fmt.Errorf("%w: --fresh copies it anew", failure(err))

@@ -153,6 +153,13 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 			return false // there is nothing new to copy
 		}
 		copied := r.copy(ctx, p, finished)
+		if errors.Is(copied, errTooMuch) {
+			r.lose(p, copied.Error())
+			if err := r.stopOne(ctx, p); err != nil {
+				r.fleet.log.Warn("a worker that sends without end cannot be stopped", "worker", p.name, "error", failure(err))
+			}
+			return true
+		}
 		if errors.Is(copied, errCopy) {
 			r.notCopied(copied)
 		}
@@ -181,9 +188,19 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 	}
 }
 
+// longest is how long the run has gone on by now at most.
+func (r *running) longest() time.Duration {
+	s, now := r.job.Spec, time.Since(r.zero)
+	if s.Duration == 0 || s.VerifyWrites {
+		return now
+	}
+	return min(now, s.Warmup+s.Duration+s.Grace+r.job.Lease)
+}
+
 // copy copies what a worker has measured meanwhile. A whole copy is compared with the
 // journal, and files that differ are fetched once more.
 func (r *running) copy(ctx context.Context, p *workerRun, whole bool) error {
+	p.journal.most = mostBytes(r.longest())
 	pulling, cancel := context.WithTimeout(ctx, pullTimeout)
 	err := p.journal.pull(pulling, p.client)
 	cancel()
