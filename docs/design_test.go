@@ -23,7 +23,7 @@ var layers = [][]string{
 		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/internal/golden", "internal/peers/bare",
 		"deploy/imagetar", "deploy/monitoring", "k8s", "internal/playground"},
 	{"internal/spec", "internal/store", "internal/control", "internal/kube", "internal/peers"},
-	{"internal/workload", "internal/store/kit", "internal/store/memory"},
+	{"internal/workload", "internal/store/kit", "internal/store/memory", "internal/servermetrics"},
 	{"internal/measure", "internal/manifest", "internal/store/tikv"},
 	{"internal/lane", "internal/results", "internal/metrics", "internal/store/rawkv", "internal/store/stream", "internal/store/storetest"},
 	{"internal/worker", "internal/coordinator", "analysis"},

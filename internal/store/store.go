@@ -7,6 +7,7 @@
 package store
 
 import (
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -123,6 +124,19 @@ type Connected interface {
 	// ConnectionsPerStore returns how many connections the sessions that are open have to each
 	// store that they talk to.
 	ConnectionsPerStore() int
+}
+
+// Monitored is a driver that knows where the stores tell their own figures.
+type Monitored interface {
+	Driver
+	// Servers returns the stores, and how to speak TLS to their status addresses; nil: without.
+	Servers() ([]Server, *tls.Config)
+}
+
+// Server is one store's addresses, host:port.
+type Server struct {
+	Store  string // as Traffic has it
+	Status string // where its metrics are; "" if that is not known
 }
 
 // Cluster is what a database says about itself.
