@@ -51,7 +51,7 @@ func TestDamagedCopyIsMended(t *testing.T) {
 	var once sync.Once
 	var warned strings.Builder
 	s, err := f.Run(t.Context(), Job{
-		RunID: "damaged", Spec: properties(t, nil), Out: out,
+		RunID: "damaged", Spec: properties(t, map[string]string{"maxexecutiontime": "5"}), Out: out,
 		Warn: func(text string) { warned.WriteString(text) },
 		Progress: func(s *Snapshot) {
 			if s.Workers[1].Operations > 0 {
