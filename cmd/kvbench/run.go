@@ -41,7 +41,8 @@ func (a *app) loadCommand() *cobra.Command {
 		Short:   "Insert the records of a workload, every one exactly once",
 		Long: `Insert the records of a workload, every one exactly once, however many workers and threads there
 are. A load that was broken off goes on where it stood when it is started again; one that is
-complete is left alone, unless -p reload=true.
+complete is left alone, unless -p reload=true. When neither is said, a worker has 32 calls in
+flight, of 100 records each.
 ` + fleetHelp,
 		Example: `  kvbench load -w read -p recordcount=100000 --workers 127.0.0.1:7070,127.0.0.1:7071
   kvbench load -w a -p recordcount=10m --threads 200 --batch 20 --kube

@@ -74,5 +74,18 @@ func (s *specFlags) parse(env func(string) (string, bool), extra ...spec.Pair) (
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return spec.Parse(append(sources, given, flags, spec.Source{Name: "verb", Pairs: extra})...)
+	sources = append(sources, given, flags, spec.Source{Name: "verb", Pairs: extra})
+	parsed, err := spec.Parse(sources...)
+	if err != nil {
+		return nil, err
+	}
+	pairs, said := fastLoad(parsed)
+	if len(pairs) == 0 {
+		return parsed, nil
+	}
+	// As the lowest layer, so that all is checked with them.
+	if parsed, err = spec.Parse(append([]spec.Source{{Name: "load", Pairs: pairs}}, sources...)...); err == nil {
+		parsed.Warnings = append(parsed.Warnings, said)
+	}
+	return parsed, err
 }
