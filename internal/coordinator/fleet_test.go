@@ -3,11 +3,13 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -63,7 +65,7 @@ type process struct {
 
 func newProcess(t *testing.T, name string, db *memory.DB, sec control.Security, log *slog.Logger) *process {
 	t.Helper()
-	p := &process{t: t, sec: sec, address: "127.0.0.1:0", log: log,
+	p := &process{t: t, sec: sec, log: log,
 		cfg: worker.Config{Name: name, Version: "test", Data: filepath.Join(t.TempDir(), name), Lanes: 1, Open: db.Open, Log: log}}
 	p.start()
 	p.listen()
@@ -91,7 +93,10 @@ func (p *process) listen() {
 	if p.server, err = control.NewServer(service, p.sec, p.log); err != nil {
 		p.t.Fatal(err)
 	}
-	l, err := control.Listen(p.address, p.sec, p.log)
+	l, err := control.Listen(cmp.Or(p.address, lastingAddress()), p.sec, p.log)
+	for tries := 0; err != nil && p.address == "" && tries < 20; tries++ { // somebody has it
+		l, err = control.Listen(lastingAddress(), p.sec, p.log)
+	}
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -99,6 +104,10 @@ func (p *process) listen() {
 	server := p.server
 	p.serving.Go(func() { server.Serve(l) })
 }
+
+// lastingAddress is one that is still free when its listener was closed for a while: systems give no port below 32768 to
+// whoever does not mind which.
+func lastingAddress() string { return fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)) }
 
 // cutOff closes the door. The run goes on.
 func (p *process) cutOff() {

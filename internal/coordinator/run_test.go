@@ -183,7 +183,7 @@ func TestInterrupt(t *testing.T) {
 		s, err := f.Run(ctx, Job{
 			Spec: properties(t, map[string]string{"maxexecutiontime": "600", "grace": "60"}), Out: t.TempDir(),
 			Progress: func(s *Snapshot) {
-				if s.Elapsed > time.Second {
+				if s.Elapsed > time.Second && s.Workers[0].Operations >= 100 {
 					once.Do(func() { db.Stalled.Store(stalled); at = time.Now(); interrupt() })
 				}
 			},
