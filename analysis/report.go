@@ -96,6 +96,9 @@ func (r *Run) Report(percentiles ...float64) *Report {
 	if good.Operations > 0 && rate(good.rate.operations) > 0 {
 		p.CPUPerOpUS = p.CPUS * 1e6 / good.rate.operations
 	}
+	if r.fleet.kinds() > 1 {
+		p.addCurves(AllKinds, &good)
+	}
 	for k := range workload.Kind(workload.Kinds) {
 		for o := range workload.Outcome(workload.Outcomes) {
 			sum := r.fleet.sum(func(row measure.Row) bool { return row.Kind() == k && row.Outcome() == o })

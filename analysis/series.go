@@ -71,8 +71,6 @@ func (s *series) add(iv *results.Interval) {
 		b.skipped += share * float64(iv.Second.Skipped)
 		took := share * (iv.End - iv.Start).Seconds()
 		b.due += took * iv.Target
-		b.cpu += share * iv.Host.CPU.Seconds()
-		b.capacity += took * float64(iv.Host.Cores)
 		b.inFlight += took * iv.InFlight
 		b.covered += took
 		for row := range iv.Window.Rows {
@@ -80,8 +78,12 @@ func (s *series) add(iv *results.Interval) {
 				b.failed[row] += share * float64(failed)
 			}
 		}
-		if length := (iv.End - iv.Start).Seconds(); length >= 0.5 && iv.Host.Cores > 0 && share >= 0.5 {
-			b.busiest = max(b.busiest, min(1, iv.Host.CPU.Seconds()/length/float64(iv.Host.Cores)))
+		if length := (iv.End - iv.Start).Seconds(); length >= 0.5 && iv.Host.Cores > 0 { // shorter ones are too coarse for the system's accounting
+			b.cpu += share * iv.Host.CPU.Seconds()
+			b.capacity += took * float64(iv.Host.Cores)
+			if share >= 0.5 {
+				b.busiest = max(b.busiest, min(1, iv.Host.CPU.Seconds()/length/float64(iv.Host.Cores)))
+			}
 		}
 	}
 	for _, h := range iv.Histograms {

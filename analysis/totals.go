@@ -252,6 +252,18 @@ func (t *totals) sum(match func(measure.Row) bool) row {
 	return total
 }
 
+// kinds is of how many kinds operations were answered.
+func (t *totals) kinds() (n int) {
+	var seen [workload.Kinds]bool
+	for i := range t.rows {
+		if k := measure.Row(i).Kind(); answered(measure.Row(i)) && t.rows[i].Operations > 0 && !seen[k] {
+			seen[k] = true
+			n++
+		}
+	}
+	return n
+}
+
 // mergeHDR adds a histogram to another, which is made when it is needed first.
 func mergeHDR(to **hdrhistogram.Histogram, from *hdrhistogram.Histogram) {
 	if from == nil {

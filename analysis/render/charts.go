@@ -144,8 +144,8 @@ func (d *drawing) overTime(r *analysis.Report, t *timeline) (charts []template.H
 		add(t.chart("Calls in flight", note, chart.Axis{Unit: chart.Number}, t.line("in flight", "c0", func(p *analysis.Point) float64 { return p.InFlight }, always)))
 	}
 	add(t.chart("Client CPU", "share of the cores that the workers may use", chart.Axis{Unit: chart.Share, High: 1},
-		t.line("all workers", "c0", func(p *analysis.Point) float64 { return p.CPUShare }, always),
-		t.line("the busiest", "c1 thin", func(p *analysis.Point) float64 { return p.CPUMax }, always)))
+		t.line("all workers", "c0", func(p *analysis.Point) float64 { return p.CPUShare }, func(p *analysis.Point) bool { return p.CPUShare > 0 }),
+		t.line("the busiest", "c1 thin", func(p *analysis.Point) float64 { return p.CPUMax }, func(p *analysis.Point) bool { return p.CPUMax > 0 })))
 	return charts
 }
 
@@ -238,7 +238,7 @@ func (t *timeline) heat(of clock, h analysis.Heat) *chart.Chart {
 	for i := range h.Columns {
 		drawn.Columns = append(drawn.Columns, h.Columns[i][from:to])
 	}
-	c := t.chart(of.title+", every operation", fmt.Sprintf("darker: more operations took so long in these %s; each shade is four times the next lighter", units.Seconds(h.Width)),
+	c := t.chart(of.title+", every operation", fmt.Sprintf("the stronger, the more operations took so long in these %s; each shade is four times the next", units.Seconds(h.Width)),
 		chart.Axis{Unit: chart.Micros, Log: true, Low: drawn.Edges[0], High: drawn.Edges[len(drawn.Edges)-1]})
 	c.At, c.Heat = nil, drawn
 	return c

@@ -40,9 +40,13 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"errorTable":  errorGrid,
 	"eventTable":  eventGrid,
 	"configTable": configGrid,
+	"prose":       func(column string) bool { return slices.Contains(proseColumns, column) },
 	"sharing":     func(t *analysis.Traffic) string { return sharing(&t.Sent) },
 	"fallbacks":   func(t *analysis.Traffic) string { return fallbacks(&t.Sent) },
 }).Parse(page))
+
+// proseColumns are the columns of tables that hold text, which is broken at words.
+var proseColumns = []string{"text", "first text", "value", "verdict", "workload", "event"}
 
 // htmlPage is what the template is given.
 type htmlPage struct {

@@ -4,6 +4,7 @@ package chart
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/kvbench/kvbench/internal/units"
 )
@@ -33,7 +34,7 @@ var (
 	Number  = Unit{"number", units.Number}
 	Share   = Unit{"share", units.Percent}
 	Seconds = Unit{"seconds", func(v float64) string { return units.Number(v) + " s" }}
-	Percent = Unit{"percentile", nil} // of 1/(1 − quantile)
+	Percent = Unit{"percentile", func(v float64) string { return "p" + strconv.FormatFloat(100-100/v, 'g', 5, 64) }} // of 1/(1 − quantile)
 )
 
 func (a *Axis) show(v float64) string {

@@ -87,22 +87,20 @@ type tick struct {
 func (c *Chart) HTML(id string) (template.HTML, error) {
 	c.fit()
 	v := view{Chart: c, ID: id, Shapes: template.HTML(c.shapes()), Summary: c.summary()}
-	ticks := 5
-	if c.Small {
-		ticks = 2
-	}
-	for _, at := range c.Y.ticks(ticks) {
+	for _, at := range c.Y.ticks(c.ticks()) {
 		v.YTicks = append(v.YTicks, tick{Place: 100 - 100*c.Y.place(at), Text: c.Y.Unit.Show(at)})
 	}
-	for i, at := range c.X.ticks(2 * ticks) {
+	for i, at := range c.X.ticks(2 * c.ticks()) {
 		v.XTicks = append(v.XTicks, tick{Place: 100 * c.X.place(at), Text: c.X.show(at), More: c.X.More[at], Odd: i%2 == 1 && c.X.Marks == nil})
 	}
-	last := math.Inf(-1)
 	for _, m := range c.Marks {
-		if place := 100 * c.X.place(m.At); place-last > 2 {
-			v.Labels = append(v.Labels, tick{Place: place, Text: m.Label})
-			last = place
+		n, place := len(v.Labels), 100*c.X.place(m.At)
+		if n > 0 && place-v.Labels[n-1].Place < 2 { // too near to stand beside each other
+			first, _, _ := strings.Cut(v.Labels[n-1].Text, "–")
+			v.Labels[n-1].Text = first + "–" + m.Label
+			continue
 		}
+		v.Labels = append(v.Labels, tick{Place: place, Text: m.Label})
 	}
 	if c.Heat != nil {
 		v.HeatKeys = c.Heat.keys()
@@ -128,6 +126,14 @@ var figure = template.Must(template.New("chart").Funcs(template.FuncMap{
 	"percent": func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) },
 }).Parse(markup))
 
+// ticks is about how many labels the vertical axis has; the other has twice as many.
+func (c *Chart) ticks() int {
+	if c.Small {
+		return 3
+	}
+	return 5
+}
+
 // shapes returns what is inside of the SVG element. Nothing in it is text from outside.
 func (c *Chart) shapes() string {
 	var b strings.Builder
@@ -139,7 +145,7 @@ func (c *Chart) shapes() string {
 		b.WriteString(c.Heat.shapes(c))
 	}
 	b.WriteString(`<path class="grid" d="`)
-	for _, v := range c.Y.ticks(5) {
+	for _, v := range c.Y.ticks(c.ticks()) {
 		fmt.Fprintf(&b, "M0 %dh%d", c.y(v), width)
 	}
 	b.WriteString(`"/>`)
@@ -162,63 +168,83 @@ func (c *Chart) shapes() string {
 func (c *Chart) x(v float64) int { return int(math.Round(width * c.X.place(v))) }
 func (c *Chart) y(v float64) int { return int(math.Round(height * (1 - c.Y.place(v)))) }
 
-// path returns the points of a line as SVG path data: relative, and without those in the midst of a level stretch.
+// pen writes SVG path data, short: relative, and without the points in the midst of a level stretch.
+type pen struct {
+	strings.Builder
+	x, y  int // of the last point written
+	level int // how far the line goes on at y from there
+}
+
+// move begins at a point. One that nothing follows is a dot.
+func (p *pen) move(x, y int) {
+	fmt.Fprintf(p, "M%d %dl0 0", x, y)
+	p.x, p.y, p.level = x, y, x
+}
+
+func (p *pen) line(x, y int) {
+	if y == p.y {
+		p.level = x
+		return
+	}
+	p.lift()
+	p.write(x, y)
+}
+
+// lift writes what is left of a level stretch.
+func (p *pen) lift() {
+	if p.level != p.x {
+		p.write(p.level, p.y)
+	}
+}
+
+func (p *pen) write(x, y int) {
+	space := " "
+	if y < p.y {
+		space = ""
+	}
+	fmt.Fprintf(p, " %d%s%d", x-p.x, space, y-p.y)
+	p.x, p.y, p.level = x, y, x
+}
+
+// stretches calls f for each stretch of values that were measured.
+func stretches(values []float64, f func(from, to int)) {
+	for from := 0; from < len(values); from++ {
+		to := from
+		for to < len(values) && !math.IsNaN(values[to]) {
+			to++
+		}
+		if to > from {
+			f(from, to)
+		}
+		from = to
+	}
+}
+
+// path returns a line as SVG path data.
 func (c *Chart) path(values []float64) string {
-	var b strings.Builder
-	drawn := false // there is a point to go on from, at x and y
-	var x, y, level int
-	to := func(nx, ny int) {
-		space := " "
-		if ny < y {
-			space = ""
+	var p pen
+	stretches(values, func(from, to int) {
+		p.move(c.x(c.At[from]), c.y(values[from]))
+		for i := from + 1; i < to; i++ {
+			p.line(c.x(c.At[i]), c.y(values[i]))
 		}
-		fmt.Fprintf(&b, " %d%s%d", nx-x, space, ny-y)
-		x, y = nx, ny
-	}
-	for i, v := range values {
-		if math.IsNaN(v) {
-			if drawn && level > x {
-				to(level, y)
-			}
-			drawn = false
-			continue
-		}
-		nx, ny := c.x(c.At[i]), c.y(v)
-		switch {
-		case !drawn:
-			fmt.Fprintf(&b, "M%d %dl0 0", nx, ny) // a point of its own is a dot
-			x, y, drawn = nx, ny, true
-		case ny == y && i+1 < len(values):
-		default:
-			if level > x && ny != y {
-				to(level, y)
-			}
-			to(nx, ny)
-		}
-		level = nx
-	}
-	return b.String()
+		p.lift()
+	})
+	return p.String()
 }
 
 // band returns the area between the lows and the values of a line.
 func (c *Chart) band(l *Line) string {
-	var b strings.Builder
-	for from := 0; from < len(l.Values); from++ {
-		to := from
-		for to < len(l.Values) && !math.IsNaN(l.Values[to]) {
-			to++
-		}
-		for i := from; i < to; i++ {
-			command := byte('L')
-			if i == from {
-				command = 'M'
-			}
-			fmt.Fprintf(&b, "%c%d %d", command, c.x(c.At[i]), c.y(l.Values[i]))
+	var p pen
+	stretches(l.Values, func(from, to int) {
+		p.move(c.x(c.At[from]), c.y(l.Values[from]))
+		for i := from + 1; i < to; i++ {
+			p.line(c.x(c.At[i]), c.y(l.Values[i]))
 		}
 		for i := to - 1; i >= from; i-- {
-			fmt.Fprintf(&b, "L%d %d", c.x(c.At[i]), c.y(l.Lows[i]))
+			p.line(c.x(c.At[i]), c.y(l.Lows[i]))
 		}
-		from = to
-	}
-	return b.String()
+		p.lift()
+	})
+	return p.String()
 }

@@ -134,15 +134,7 @@ func (c *Chart) summary() string {
 }
 
 // where shows the place of a point on X.
-func (c *Chart) where(i int) string { return Where(&c.X, c.At[i]) }
-
-// Where shows a value of an axis.
-func Where(a *Axis, v float64) string {
-	if a.Unit.Show == nil { // percentiles
-		return "p" + strconv.FormatFloat(100-100/v, 'g', 5, 64)
-	}
-	return a.Unit.Show(v)
-}
+func (c *Chart) where(i int) string { return c.X.Unit.Show(c.At[i]) }
 
 // maxRows is how many rows the table of a chart has at most.
 const maxRows = 24

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package largerun writes results directories of large runs, for tests and benchmarks of what reads them.
+package largerun
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/workload"
+)
+
+// Run is a paced run of all kinds of operations. Every worker has the same journal, so that it is written quickly.
+type Run struct {
+	ID         string
+	Workers    int
+	Seconds    int
+	PerSecond  int  // operations of a worker
+	Disturbed  bool // the database answers nothing for two seconds in the midst of it, and some operations fail
+	Event      string
+	Properties map[string]string
+}
+
+// Write makes the run's directory in out, and returns it.
+func (r Run) Write(out string) (string, error) {
+	window := time.Duration(r.Seconds) * time.Second
+	start := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
+	run := results.Run{RunID: r.ID, Phase: "run", State: results.Finished, Start: start, WindowS: window.Seconds(), Paced: true,
+		Target: float64(r.Workers * r.PerSecond), Plan: results.Plan{Workers: r.Workers, Threads: 50}, Spec: r.Properties,
+		Command: "kvbench run -w mixed --target " + fmt.Sprint(r.Workers*r.PerSecond)}
+	for w := range r.Workers {
+		run.Fleet = append(run.Fleet, results.Member{Name: fmt.Sprintf("w%d", w), State: results.Finished})
+	}
+	dir, err := results.CreateRun(out, r.ID)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(results.WriteRun(dir, &run), r.events(dir, start), r.journal(filepath.Join(dir, "w0"), start, window)); err != nil {
+		return "", err
+	}
+	for _, m := range run.Fleet[1:] {
+		if err := os.CopyFS(filepath.Join(dir, m.Name), os.DirFS(filepath.Join(dir, "w0"))); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+func (r Run) events(dir string, start time.Time) error {
+	log, err := results.OpenEvents(dir)
+	if err != nil {
+		return err
+	}
+	err = log.Append(results.Event{At: start, Kind: "start"})
+	if r.Event != "" {
+		s := float64(r.Seconds) / 2
+		err = errors.Join(err, log.Append(results.Event{At: start.Add(time.Duration(s * float64(time.Second))), S: s, Kind: "note", Text: r.Event}))
+	}
+	return errors.Join(err, log.Close())
+}
+
+// journal plays a worker, each second with a recorder of its own.
+func (r Run) journal(dir string, start time.Time, window time.Duration) error {
+	j, err := results.CreateJournal(dir, results.Worker{Name: "w0", Workers: r.Workers, Threads: 50, Driver: "stream", Lanes: 2, Start: start})
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	okay, failed := workload.Result{RPCs: 1}, workload.Result{RPCs: 1, Class: store.Timeout, Err: errors.New("context deadline exceeded")}
+	okay.Count[workload.OK], failed.Count[workload.Failed] = 1, 1
+	for second := range r.Seconds {
+		stalled := r.Disturbed && (second == r.Seconds/2 || second == r.Seconds/2+1)
+		c := measure.NewCollector(measure.Config{Paced: true, Window: window}, 1)
+		recorder := c.Recorder(0)
+		for i := range r.PerSecond {
+			if stalled && i >= 20 {
+				break
+			}
+			slot := time.Duration(i) * time.Second / time.Duration(r.PerSecond)
+			began := slot + time.Duration(random.IntN(200))*time.Microsecond
+			end := began + time.Duration(300+random.ExpFloat64()*400)*time.Microsecond
+			s := measure.Sample{Kind: workload.Kind(i % workload.Kinds), Result: &okay, Slot: slot, Start: began, End: end, Seen: end}
+			if r.Disturbed && i%97 == 5 && second > r.Seconds*2/3 {
+				s.Result = &failed
+			}
+			recorder.Started(s.Kind, slot, 1)
+			recorder.Record(&s)
+		}
+		recorder.Finish(time.Second)
+		c.Run(func(iv *measure.Interval) {
+			iv.Start, iv.End = time.Duration(second)*time.Second, time.Duration(second+1)*time.Second
+			sent := store.Traffic{Store: "10.0.0.1:20160", Messages: 100, Commands: int64(r.PerSecond), Sizes: map[int]int64{30: 100}}
+			other := store.Traffic{Store: "10.0.0.2:20160", Messages: 90, Commands: int64(r.PerSecond / 2), Sizes: map[int]int64{30: 90}}
+			err = errors.Join(err, j.Write(iv, float64(r.PerSecond), measure.HostSample{Cores: 2, CPU: time.Duration(400+random.IntN(200)) * time.Millisecond}, sent, other))
+		})
+	}
+	return errors.Join(err, j.Close(results.End{Cause: results.ByDuration}))
+}
