@@ -162,7 +162,7 @@ func (d *demo) do(ctx context.Context, args []string) error {
 	d.say(args)
 	cmd := exec.CommandContext(ctx, d.self, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Stdout, cmd.Stderr = d.app.stdout, d.app.stderr
+	cmd.Stdout, cmd.Stderr = d.app.stdout, d.app.console
 	cmd.SysProcAttr = ownGroup()
 	err := cmd.Run()
 	var ended *exec.ExitError

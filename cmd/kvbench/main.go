@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -29,11 +30,14 @@ func main() { os.Exit(kvbench()) }
 // kvbench runs the command line of this process and returns its exit code.
 func kvbench() int {
 	a := &app{
-		stdin:  os.Stdin,
-		stdout: os.Stdout,
-		stderr: os.Stderr,
-		env:    os.LookupEnv,
+		stdin:   os.Stdin,
+		stdout:  os.Stdout,
+		console: os.Stderr,
+		env:     os.LookupEnv,
 	}
+	var closed func()
+	a.stderr, closed = messages(os.Stderr)
+	defer closed()
 	a.interrupts = make(chan os.Signal, 2)
 	signal.Notify(a.interrupts, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup asks for
@@ -45,11 +49,12 @@ func kvbench() int {
 
 // app is everything outside the process that a verb may touch.
 type app struct {
-	stdin          *os.File
-	stdout, stderr *os.File
-	env            func(string) (string, bool)
-	args           []string // the command line, without the program's name
-	interrupts     chan os.Signal
+	stdin, stdout *os.File
+	stderr        io.Writer // for messages
+	console       *os.File  // what they are written to, where runs are shown
+	env           func(string) (string, bool)
+	args          []string // the command line, without the program's name
+	interrupts    chan os.Signal
 }
 
 // terminal tells whether f is one.

@@ -237,7 +237,7 @@ func (b *bench) run() error {
 // lead shows a run while it is led, and lets the keyboard steer it.
 func (a *app) lead(fleet *coordinator.Fleet, job coordinator.Job, quiet bool, do func(coordinator.Job) ([]*coordinator.Summary, error)) ([]*coordinator.Summary, error) {
 	steer := newSteering(a, fleet)
-	view := liveview.New(a.stdin, a.stderr, liveview.Control{Stop: steer.stop, Scale: steer.scale})
+	view := liveview.New(a.stdin, a.console, liveview.Control{Stop: steer.stop, Scale: steer.scale})
 	if !quiet {
 		job.Progress = func(s *coordinator.Snapshot) {
 			steer.see(s)
