@@ -462,7 +462,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, Hang{}, Unanswered{}, NeverAnswered{}, KindRow{}, ErrorRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
+	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, Hang{}, Unanswered{}, NeverAnswered{}, KindRow{}, ErrorRow{}, ObjectiveRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {
 			if typ.Field(i).Anonymous || typ.Field(i).Tag.Get("json") == "-" {

@@ -74,8 +74,10 @@ type Report struct {
 	ErrorsPerS float64 `json:"errors_per_s"`
 
 	Verdict results.Verdict `json:"verdict"`
-	Limit   Limit           `json:"limit"`
-	Ended   Ended           `json:"ended"`
+	// Objectives are those of the run, each with what became of it.
+	Objectives []ObjectiveRow `json:"objectives,omitempty"`
+	Limit      Limit          `json:"limit"`
+	Ended      Ended          `json:"ended"`
 	// NoAnswer is nil if there was none that is more than noise.
 	NoAnswer *NoAnswer `json:"no_answer,omitempty"`
 	// Hang is nil if the database owed nothing at the end that is more than noise.
@@ -124,6 +126,13 @@ type LostWorker struct {
 	Name   string  `json:"name"`
 	AtS    float64 `json:"at_s"`
 	Reason string  `json:"reason,omitempty"`
+}
+
+// ObjectiveRow is one objective of a run.
+type ObjectiveRow struct {
+	Text  string `json:"text"`            // as in "READ response p99 < 5.00 ms"
+	Kept  *bool  `json:"kept"`            // null: unknown
+	Found string `json:"found,omitempty"` // why it was not kept, or is unknown
 }
 
 // Limit says what kept the run from being faster.

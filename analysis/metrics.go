@@ -23,6 +23,12 @@ type Metric struct {
 	percent float64 // 0: the mean, which is no percentile
 }
 
+// Percent says which percentile the metric is: 100 the maximum, 0 the mean, which is none.
+func (m Metric) Percent() float64 { return m.percent }
+
+// Known tells whether the metric is a number: the samples carry it, and it lies within the histograms' range.
+func (m Metric) Known(l *Latency) bool { return m.Carried(l) && !slices.Contains(l.AtLeast, m.Name) }
+
 // Title is the metric's name for people, as in "p99.9".
 func (m Metric) Title() string { return metricTitle(m.Name) }
 

@@ -5,6 +5,7 @@ package analysis
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -13,6 +14,21 @@ import (
 	"github.com/kvbench/kvbench/internal/units"
 	"github.com/kvbench/kvbench/internal/workload"
 )
+
+// objectiveRow is what became of an objective.
+func objectiveRow(p *Report, r *Run, o results.Objective) ObjectiveRow {
+	row := ObjectiveRow{
+		Text:  fmt.Sprintf("%s %s %s < %s", o.Kind, o.Time, metricTitle(o.Metric), units.Micros(float64(o.LimitUS))),
+		Found: missed(p, r, o),
+	}
+	if kept := row.Found == ""; kept || strings.HasPrefix(row.Found, missedPrefix) {
+		row.Kept = &kept
+	}
+	return row
+}
+
+// missedPrefix begins what is said of an objective that is known to be missed.
+const missedPrefix = "objective missed: "
 
 // missed says how an objective was missed, or that it cannot be told whether it was met; "" if it was met. What was
 // never answered counts: it took as long as it had waited at least, and nobody knows how long at most.
@@ -36,9 +52,9 @@ func missed(p *Report, r *Run, o results.Objective) string {
 	}
 	switch {
 	case measured != nil && metric.Of(measured) > limit:
-		return fmt.Sprintf("objective missed: %s is %s, above %s", name, metric.Show(measured), units.Micros(limit))
+		return fmt.Sprintf(missedPrefix+"%s is %s, above %s", name, metric.Show(measured), units.Micros(limit))
 	case least != nil && metric.Of(least) > limit:
-		return fmt.Sprintf("objective missed: %s is at least %s, above %s, with %s that were never answered", name, units.Micros(metric.Of(least)), units.Micros(limit), units.Count(never.Operations))
+		return fmt.Sprintf(missedPrefix+"%s is at least %s, above %s, with %s that were never answered", name, units.Micros(metric.Of(least)), units.Micros(limit), units.Count(never.Operations))
 	case measured == nil:
 		return fmt.Sprintf("objective %s was not measured", name)
 	case slices.Contains(measured.AtLeast, metric.Name):

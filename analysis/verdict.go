@@ -70,8 +70,10 @@ func judge(p *Report, r *Run) results.Verdict {
 		}
 	}
 	for _, o := range rec.Limits.SLO {
-		if text := missed(p, r, o); text != "" {
-			find(exitcode.SLO, "%s", text)
+		row := objectiveRow(p, r, o)
+		p.Objectives = append(p.Objectives, row)
+		if row.Found != "" {
+			find(exitcode.SLO, "%s", row.Found)
 		}
 	}
 	if v.Code == exitcode.Valid {

@@ -22,11 +22,18 @@ const (
 	JSON     Format = "json"
 	CSV      Format = "csv"
 	HTML     Format = "html"
+
+	JUnit       Format = "junit"       // verdict and objectives as tests
+	OpenMetrics Format = "openmetrics" // gauges
+	Benchstat   Format = "benchstat"   // results of Go benchmarks
+	HGRM        Format = "hgrm"        // percentile spectra
 )
 
-// The formats that a document has, and those of a comparison.
+// The formats that a document has, those of a report, which is made of a document or of the distributions themselves,
+// and those of a comparison.
 var (
-	Documents   = []Format{Text, Markdown, JSON, CSV, HTML}
+	Documents   = []Format{Text, Markdown, JSON, CSV, HTML, JUnit, OpenMetrics, Benchstat}
+	Reports     = append(Documents[:len(Documents):len(Documents)], HGRM)
 	Comparisons = []Format{Text, JSON}
 )
 
@@ -58,6 +65,12 @@ func Document(w io.Writer, d *analysis.Document, f Format, style Style) error {
 		return writeMarkdown(w, d)
 	case HTML:
 		return writeHTML(w, d)
+	case JUnit:
+		return writeJUnit(w, d)
+	case OpenMetrics:
+		return writeOpenMetrics(w, d)
+	case Benchstat:
+		return writeBenchstat(w, d)
 	}
 	return writeText(w, d, style)
 }

@@ -32,9 +32,11 @@ examples:
   go run ./cmd/analyzer --verdict results && echo valid
 
 flags:
-  --format F   text (default), markdown, json, csv or html
+  --format F   text (default), markdown, json, csv, html, junit, openmetrics,
+               benchstat or hgrm
   -o, --output FILE
-               write to FILE instead of standard output
+               write to FILE instead of standard output; with hgrm a folder,
+               which gets a file for each kind and time
   --percentiles LIST
                of latencies to show, as in 50,75,99,99.9
   --verdict    exit with the verdict's code
@@ -68,7 +70,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil && flags.NArg() == 0 {
 		err = errors.New("no directory given")
 	}
-	form, formErr := render.ParseFormat(*format, render.Documents)
+	form, formErr := render.ParseFormat(*format, render.Reports)
 	var percentiles []float64
 	if *asked != "" {
 		var askedErr error
@@ -85,7 +87,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitcode.Usage
 	}
 	doc := analysis.SummarizeAt(percentiles, runs...)
-	if err := write(doc, form, *file, stdout); err != nil {
+	if form == render.HGRM {
+		err = render.Spectra(stdout, *file, runs...)
+	} else {
+		err = write(doc, form, *file, stdout)
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "analyzer: write the report: %v\n", err)
 		return exitcode.Usage
 	}

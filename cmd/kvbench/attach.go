@@ -32,7 +32,7 @@ It keeps out of a folder that a run writes into: a coordinator that still lives 
 	fleet := addFleetFlags(f, false)
 	f.StringVar(&out, "out", "results", "`folder` that has or gets the run's folder")
 	f.BoolVar(&quiet, "quiet", false, "show no progress")
-	report.add(cmd, render.Documents)
+	report.add(cmd, render.Reports)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := report.check(); err != nil {
 			return err

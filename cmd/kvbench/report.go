@@ -50,7 +50,7 @@ func (r *reportFlags) add(cmd *cobra.Command, formats []render.Format) {
 	if slices.Contains(formats, render.CSV) {
 		f.Var(&r.percentiles, "percentiles", "of latencies to show, as in 50,75,99,99.9 (default 50,90,95,99,99.9,99.99)")
 	}
-	f.StringVarP(&r.file, "output", "o", "", "write the report to a `file` instead of standard output")
+	f.StringVarP(&r.file, "output", "o", "", "write the report to a `file` instead of standard output; with hgrm a folder, which gets a file for each kind and time")
 	_ = cmd.RegisterFlagCompletionFunc("format", fixed(strings.Split(render.List(formats), ", ")...)) // fails only for a flag that is not there
 }
 
@@ -68,7 +68,7 @@ func (r *reportFlags) check() error {
 	if _, err := r.format(); err != nil {
 		return err
 	}
-	if r.file == "" || r.file == "-" {
+	if r.file == "" || r.file == "-" || r.name == string(render.HGRM) {
 		return nil
 	}
 	info, err := os.Stat(r.file)
@@ -98,7 +98,15 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 		return usage(err)
 	}
 	doc := analysis.SummarizeAt(r.percentiles, runs...)
-	if err := r.show(a, func(w io.Writer, style render.Style) error { return render.Document(w, doc, format, style) }); err != nil {
+	if format == render.HGRM {
+		folder := r.file
+		if folder == "-" {
+			folder = ""
+		}
+		if err := render.Spectra(a.stdout, folder, runs...); err != nil {
+			return usage(err)
+		}
+	} else if err := r.show(a, func(w io.Writer, style render.Style) error { return render.Document(w, doc, format, style) }); err != nil {
 		return err
 	}
 	if code := doc.Code(); code != exitcode.Valid {
@@ -152,7 +160,7 @@ func (a *app) analyzeCommand() *cobra.Command {
 			return err
 		},
 	}
-	report.add(cmd, render.Documents)
+	report.add(cmd, render.Reports)
 	cmd.Flags().BoolVar(&verdict, "verdict", false, "exit with the verdict's code (kvbench help exit-codes)")
 	return cmd
 }

@@ -151,7 +151,7 @@ func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	addYCSBFlags(f)
 	b.fleet = addFleetFlags(f, true)
 	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the run's results")
-	b.report.add(cmd, render.Documents)
+	b.report.add(cmd, render.Reports)
 	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results, kvbench attach leads it")
 	f.DurationVar(&b.lease, "lease", minLease, "after so long a silence of this coordinator workers stop; until then kvbench attach can lead the run")

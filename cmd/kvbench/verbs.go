@@ -162,6 +162,6 @@ or with --fresh copied anew. It keeps out of a folder that a run or another coll
 	})
 	cmd.Flags().StringVar(&out, "out", "results", "`folder` that has or gets the run's folder")
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "copy all anew into a folder that has been damaged")
-	report.add(cmd, render.Documents)
+	report.add(cmd, render.Reports)
 	return cmd
 }
