@@ -18,6 +18,7 @@ type specFlags struct {
 	properties []string
 	flags      *pflag.FlagSet
 	values     map[string]*string // by flag name
+	noServers  bool               // leave the stores' own figures alone
 }
 
 // propertyFlags are flags that are shorter to write than their properties.
@@ -32,6 +33,7 @@ var propertyFlags = []struct{ flag, property, doc string }{
 	{"operations", "operationcount", "end after so many operations"},
 	{"clients", "clients", "workers to use: the first so many; with fewer nothing starts; 0: all (NUM_CLIENTS)"},
 	{"seed", "seed", "seed of everything random"},
+	{"server-metrics", "tikv.servermetrics", "how often one worker reads the stores' own figures (/metrics), as in 5s, the default"},
 	{"arrival", "arrival", "how a paced load is spaced: uniform or poisson"},
 }
 
@@ -39,6 +41,7 @@ func addSpecFlags(f *pflag.FlagSet) *specFlags {
 	s := &specFlags{flags: f, values: map[string]*string{}}
 	f.StringArrayVarP(&s.workloads, "workload", "w", nil, "workload `name` (kvbench workloads) or property file; a later one wins")
 	f.StringArrayVarP(&s.properties, "property", "p", nil, "`key=value`; wins over files and environment")
+	f.BoolVar(&s.noServers, "no-server-metrics", false, "leave the stores' own figures alone")
 	for _, p := range propertyFlags {
 		s.values[p.flag] = f.String(p.flag, "", p.doc)
 	}
@@ -70,6 +73,9 @@ func (s *specFlags) parse(env func(string) (string, bool), extra ...spec.Pair) (
 		if s.flags.Changed(p.flag) {
 			flags.Pairs = append(flags.Pairs, spec.Pair{Key: p.property, Value: *s.values[p.flag], Where: "--" + p.flag})
 		}
+	}
+	if s.noServers {
+		flags.Pairs = append(flags.Pairs, spec.Pair{Key: "tikv.servermetrics", Value: "0s", Where: "--no-server-metrics"})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -41,11 +41,12 @@ type running struct {
 	mu         sync.Mutex
 	workers    []*workerRun // by index of their members
 	record     results.Run
-	changes    bool      // of it or of the workers, that run.json does not have yet
-	stopped    bool      // stopping is closed
-	awaiting   bool      // that lost workers are waited for has been said
-	copyFailed bool      // and that has been said
-	idleSince  time.Time // since when no worker is at work; zero while one is
+	changes    bool       // of it or of the workers, that run.json does not have yet
+	stopped    bool       // stopping is closed
+	awaiting   bool       // that lost workers are waited for has been said
+	copyFailed bool       // and that has been said
+	reader     *workerRun // reads the stores' own figures; nil: nobody yet
+	idleSince  time.Time  // since when no worker is at work; zero while one is
 }
 
 // workerRun is the run on one worker, as far as it is known here.

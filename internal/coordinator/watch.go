@@ -140,10 +140,10 @@ func (r *running) overdue(ctx context.Context, p *workerRun) bool {
 
 func (r *running) follow(ctx context.Context, p *workerRun) bool {
 	r.mu.Lock()
-	after := p.latest.GetToNanos()
+	after, reads := p.latest.GetToNanos(), r.readsServers(p)
 	r.mu.Unlock()
 	asked, cancel := context.WithTimeout(ctx, pollTimeout)
-	resp, err := p.client.Status(asked, &workerpb.StatusRequest{RunId: r.job.RunID, RenewLease: true, AfterNanos: after})
+	resp, err := p.client.Status(asked, &workerpb.StatusRequest{RunId: r.job.RunID, RenewLease: true, AfterNanos: after, ReadServers: reads})
 	cancel()
 	switch {
 	case err == nil:
@@ -186,6 +186,15 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 	default:
 		return r.silent(p, err)
 	}
+}
+
+// readsServers tells whether this worker is the one that reads the stores' own figures: the first that is
+// asked, and when that is lost or has ended, the next. r.mu is held.
+func (r *running) readsServers(p *workerRun) bool {
+	if (r.reader == nil || r.reader.state != results.Running) && p.state == results.Running {
+		r.reader = p
+	}
+	return r.reader == p
 }
 
 // longest is how long the run has gone on by now at most.

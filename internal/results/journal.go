@@ -17,12 +17,14 @@ import (
 
 // Journal writes what a worker measures into its directory, interval by
 // interval, each file in one write, so that a kill loses the current interval
-// and nothing before it. It is for one goroutine.
+// and nothing before it. It is for one goroutine, but for [Journal.WriteServer].
 type Journal struct {
 	dir    string
 	worker Worker
 
 	hist, counts, errs, traffic, secs *os.File
+
+	servers servers
 
 	buf     []byte
 	encoder *measure.Encoder
@@ -265,7 +267,11 @@ func (j *Journal) Close(end End) error {
 }
 
 func (j *Journal) files() []*os.File {
-	return []*os.File{j.hist, j.counts, j.errs, j.traffic, j.secs}
+	files := []*os.File{j.hist, j.counts, j.errs, j.traffic, j.secs}
+	if j.servers.file != nil {
+		files = append(files, j.servers.file)
+	}
+	return files
 }
 
 func (j *Journal) closeFiles() error {

@@ -11,6 +11,7 @@
 //	<run-id>/<worker>/counts.csv     per interval and tag: operations, batches, requests
 //	<run-id>/<worker>/errors.jsonl   per interval, kind and class: how many, and the first few texts
 //	<run-id>/<worker>/traffic.jsonl  per interval and store: messages, commands in them, fallbacks
+//	<run-id>/<worker>/servers.jsonl  what the stores said of themselves, with the worker that asked them
 //	<run-id>/<worker>/seconds.csv    per interval: the worker and its process at a glance
 //
 // The line in seconds.csv is written last and makes an interval count: what the
@@ -47,12 +48,13 @@ const (
 	ErrorsFile     = "errors.jsonl"
 	TrafficFile    = "traffic.jsonl"
 	SecondsFile    = "seconds.csv"
+	ServersFile    = "servers.jsonl" // of one worker at a time; the others have none
 )
 
 // JournalFiles are the files of a worker's journal in the order in which they
 // must be copied from a worker that still writes: all that the copy of the
 // first speaks of is then in the copies of the others.
-var JournalFiles = []string{SecondsFile, HistogramsFile, CountsFile, ErrorsFile, TrafficFile, WorkerFile}
+var JournalFiles = []string{SecondsFile, HistogramsFile, CountsFile, ErrorsFile, TrafficFile, ServersFile, WorkerFile}
 
 // NewRunID returns a name for a run that begins at t: its time in UTC, so that
 // names sort by age, and a random end, so that two never meet.

@@ -280,7 +280,7 @@ func TestStatusAddress(t *testing.T) {
 		{"tikv-0.tikv:20160", ":20180", "tikv-0.tikv:20180"},
 		{"10.0.0.1:20160", "", ""},
 	} {
-		if got := StatusAddress(test[0], test[1]); got != test[2] {
+		if got := statusAddress(test[0], test[1]); got != test[2] {
 			t.Errorf("%s, %s: %q, want %q", test[0], test[1], got, test[2])
 		}
 	}

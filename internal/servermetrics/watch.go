@@ -43,9 +43,12 @@ type Watcher struct {
 	client  http.Client
 }
 
-// New returns a watcher of servers, which are spoken to by TLS if config is not nil. Close frees it.
+// New returns a watcher of servers, whose status addresses are as they were advertised, and which are spoken to by TLS if config is not nil. Close frees it.
 func New(servers []store.Server, config *tls.Config, clk clock.Clock) *Watcher {
-	w := &Watcher{servers: servers, clk: clk, scheme: "http"}
+	w := &Watcher{clk: clk, scheme: "http"}
+	for _, s := range servers {
+		w.servers = append(w.servers, store.Server{Store: s.Store, Status: statusAddress(s.Store, s.Status)})
+	}
 	if config != nil {
 		w.scheme = "https"
 	}
@@ -237,9 +240,9 @@ func (r *reader) configuration(ctx context.Context) (Figures, error) {
 	return sizes, nil
 }
 
-// StatusAddress is where a store can be asked: status as it was advertised, or if that
+// statusAddress is where a store can be asked: status as it was advertised, or if that
 // is no host's address, its port on the store's host.
-func StatusAddress(address, status string) string {
+func statusAddress(address, status string) string {
 	host, port, err := net.SplitHostPort(status)
 	if err != nil {
 		return ""

@@ -192,5 +192,6 @@ func (c *checker) cluster() {
 		"https asks for TLS: set tikv.ca, tikv.cert and tikv.key, or write http if the cluster does without")
 	c.require(t.CA == "" || !strings.Contains(pd, "http://"), "tikv.pd",
 		"http is without TLS, and tikv.ca is set: write https, or leave out tikv.ca, tikv.cert and tikv.key")
+	c.require(t.ServerMetrics == 0 || t.ServerMetrics >= time.Second, "tikv.servermetrics", "must be at least 1s, or 0s for never: a store's page is large")
 	c.require(t.Timeout >= time.Millisecond, "tikv.timeout", "must be at least 1ms")
 }

@@ -204,6 +204,7 @@ type TiKV struct {
 	OverloadThreshold int
 	Timeout           time.Duration // per call
 	Clients           int           // client instances per worker
+	ServerMetrics     time.Duration // how often the stores' own figures are read; 0: never
 	CA, Cert, Key     string        // PEM files; empty is plaintext
 }
 

@@ -194,6 +194,8 @@ var table = slices.Concat(
 		span("tikv.timeout", "20s", "most time of one call, retries included",
 			func(s *Spec) *duration { return &s.TiKV.Timeout }),
 		number("tikv.clients", "1", 1, 1024, "client instances per worker", func(s *Spec) *int { return &s.TiKV.Clients }),
+		span("tikv.servermetrics", "5s", "how often one worker reads the stores' own figures at their status addresses, 1s at least; 0s: never",
+			func(s *Spec) *duration { return &s.TiKV.ServerMetrics }),
 		text("tikv.ca", "", "PEM file of the authorities that sign the cluster's certificates", func(s *Spec) *string { return &s.TiKV.CA }),
 		text("tikv.cert", "", "PEM file of the client's certificate", func(s *Spec) *string { return &s.TiKV.Cert }),
 		text("tikv.key", "", "PEM file of the client's key", func(s *Spec) *string { return &s.TiKV.Key }),

@@ -136,7 +136,7 @@ type Monitored interface {
 // Server is one store's addresses, host:port.
 type Server struct {
 	Store  string // as Traffic has it
-	Status string // where its metrics are; "" if that is not known
+	Status string // where its metrics are, as it says itself, which may name no host; "" if that is not known
 }
 
 // Cluster is what a database says about itself.

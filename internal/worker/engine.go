@@ -46,6 +46,9 @@ type engine struct {
 	begun     []atomic.Int64 // by lane: lateness of the first operation, in ns; notBegun before
 	panicked  atomic.Bool    // calls may be in flight that nobody takes back: sessions and driver are never closed
 
+	askServers chan struct{} // closed when this worker is to read the stores' own figures
+	asked      sync.Once
+
 	mu     sync.Mutex
 	target pace.Profile // of the fleet; zero if unpaced
 }
@@ -53,7 +56,7 @@ type engine struct {
 const notBegun = int64(-1)
 
 func newEngine(a *assignment, cfg Config, log *slog.Logger, fail func(error)) *engine {
-	e := &engine{assignment: a, cfg: cfg, log: log, fail: fail, target: a.profile}
+	e := &engine{assignment: a, cfg: cfg, log: log, fail: fail, target: a.profile, askServers: make(chan struct{})}
 	e.clock.set(time.Now())
 	return e
 }
@@ -219,6 +222,7 @@ func (e *engine) run(journal *results.Journal, t task) {
 	}
 	others.Go(func() { e.record(journal, traffic, watched) })
 	others.Go(func() { t.beside(ended) })
+	others.Go(func() { e.watchServers(journal, ended) })
 	lanes.Wait()
 	close(ended)
 	others.Wait()

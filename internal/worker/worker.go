@@ -230,6 +230,9 @@ func (w *Worker) Status(_ context.Context, req *workerpb.StatusRequest) (*worker
 	if req.GetRenewLease() {
 		r.renew()
 	}
+	if req.GetReadServers() {
+		r.engine.readServers()
+	}
 	// The state first: what it says is then in the rest.
 	resp := &workerpb.StatusResponse{Run: r.status()}
 	resp.Totals, resp.Intervals = r.engine.live.since(time.Duration(req.GetAfterNanos()))

@@ -699,7 +699,9 @@ type StatusRequest struct {
 	RunId      string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // empty: the active or else the last run
 	RenewLease bool                   `protobuf:"varint,2,opt,name=renew_lease,json=renewLease,proto3" json:"renew_lease,omitempty"`
 	// The intervals wanted are those that end after this moment of the run's clock.
-	AfterNanos    int64 `protobuf:"varint,3,opt,name=after_nanos,json=afterNanos,proto3" json:"after_nanos,omitempty"`
+	AfterNanos int64 `protobuf:"varint,3,opt,name=after_nanos,json=afterNanos,proto3" json:"after_nanos,omitempty"`
+	// From now on this worker reads the stores' own figures, beside the load and until it ends.
+	ReadServers   bool `protobuf:"varint,4,opt,name=read_servers,json=readServers,proto3" json:"read_servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -753,6 +755,13 @@ func (x *StatusRequest) GetAfterNanos() int64 {
 		return x.AfterNanos
 	}
 	return 0
+}
+
+func (x *StatusRequest) GetReadServers() bool {
+	if x != nil {
+		return x.ReadServers
+	}
+	return false
 }
 
 type StatusResponse struct {
@@ -2242,13 +2251,14 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
 	"\rat_unix_nanos\x18\x02 \x01(\x03R\vatUnixNanos\x12\x16\n" +
 	"\x06record\x18\x03 \x01(\fR\x06record\"\x0f\n" +
-	"\rStartResponse\"h\n" +
+	"\rStartResponse\"\x8b\x01\n" +
 	"\rStatusRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vrenew_lease\x18\x02 \x01(\bR\n" +
 	"renewLease\x12\x1f\n" +
 	"\vafter_nanos\x18\x03 \x01(\x03R\n" +
-	"afterNanos\"\xbf\x01\n" +
+	"afterNanos\x12!\n" +
+	"\fread_servers\x18\x04 \x01(\bR\vreadServers\"\xbf\x01\n" +
 	"\x0eStatusResponse\x12'\n" +
 	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\x12$\n" +
 	"\x0enow_unix_nanos\x18\x02 \x01(\x03R\fnowUnixNanos\x122\n" +

@@ -10,6 +10,7 @@ package rawkv
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/clock"
@@ -39,6 +40,9 @@ func (d *Driver) Cluster() store.Cluster { return d.cluster.Info().Described() }
 
 // ConnectionsPerStore implements [store.Connected].
 func (d *Driver) ConnectionsPerStore() int { return d.perStore }
+
+// Servers implements [store.Monitored].
+func (d *Driver) Servers() ([]store.Server, *tls.Config) { return d.cluster.Servers() }
 
 // Traffic implements [store.TrafficCounter].
 func (d *Driver) Traffic() []store.Traffic { return d.cluster.Traffic() }

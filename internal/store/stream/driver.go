@@ -20,6 +20,7 @@ package stream
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -92,6 +93,9 @@ func (d *Driver) ConnectionsPerStore() int {
 	defer d.mu.Unlock()
 	return len(d.counters) * d.config.Streams
 }
+
+// Servers implements [store.Monitored].
+func (d *Driver) Servers() ([]store.Server, *tls.Config) { return d.cluster.Servers() }
 
 // Close implements [store.Driver].
 func (d *Driver) Close() error { return d.cluster.Close() }

@@ -8,6 +8,7 @@ package tikv
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,6 +29,7 @@ import (
 type Cluster struct {
 	info    Info
 	creds   credentials.TransportCredentials
+	tls     *tls.Config // nil: none
 	cf      string
 	clients []*Client
 	sent    messages
@@ -51,7 +53,7 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	if err := c.check(); err != nil {
 		return nil, exitcode.With(exitcode.Usage, err)
 	}
-	creds, err := c.credentials()
+	creds, config, err := c.credentials()
 	if err != nil {
 		return nil, exitcode.With(exitcode.Usage, err)
 	}
@@ -62,7 +64,7 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 	if err := acquire(&c); err != nil {
 		return nil, err
 	}
-	cl := &Cluster{info: *info, creds: creds, cf: c.ColumnFamily}
+	cl := &Cluster{info: *info, creds: creds, tls: config, cf: c.ColumnFamily}
 	for range max(1, c.Clients) {
 		client, err := newClient(ctx, &c, cl.sent.dialOptions())
 		if err != nil {
@@ -135,6 +137,15 @@ func (c *Cluster) Info() Info { return c.info }
 
 // Credentials are what connections to stores are made with.
 func (c *Cluster) Credentials() credentials.TransportCredentials { return c.creds }
+
+// Servers returns the stores with their status addresses, and how to speak TLS to them; nil: without.
+func (c *Cluster) Servers() ([]store.Server, *tls.Config) {
+	var all []store.Server
+	for _, s := range c.info.Stores {
+		all = append(all, store.Server{Store: s.Address, Status: s.Status})
+	}
+	return all, c.tls.Clone()
+}
 
 // ColumnFamily is the one that was configured.
 func (c *Cluster) ColumnFamily() string { return c.cf }

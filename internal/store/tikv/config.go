@@ -67,20 +67,21 @@ func (c *Config) security() config.Security {
 }
 
 // credentials reads the TLS files. client-go will read them again, for connections of its own: what is no
-// file, or far too large for one, must be found before.
-func (c *Config) credentials() (credentials.TransportCredentials, error) {
+// file, or far too large for one, must be found before. Without them, the TLS configuration is nil.
+func (c *Config) credentials() (credentials.TransportCredentials, *tls.Config, error) {
 	if c.CA == "" {
-		return insecure.NewCredentials(), nil
+		return insecure.NewCredentials(), nil, nil
 	}
 	pool, err := tlsfile.Authorities(c.CA)
 	if err != nil {
-		return nil, fmt.Errorf("tikv.ca: %w", err)
+		return nil, nil, fmt.Errorf("tikv.ca: %w", err)
 	}
 	pair, err := tlsfile.KeyPair(c.Cert, c.Key)
 	if err != nil {
-		return nil, fmt.Errorf("tikv.cert and tikv.key: %w", err)
+		return nil, nil, fmt.Errorf("tikv.cert and tikv.key: %w", err)
 	}
-	return credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}), nil
+	config := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+	return credentials.NewTLS(config.Clone()), config, nil
 }
 
 // check finds what cannot work before anything is started.

@@ -69,6 +69,9 @@ type Store struct {
 	Address string `json:"address"`
 	Version string `json:"version"`
 	State   string `json:"state"` // "Up" or "Offline", as PD was told
+
+	// Status is the status address as it was advertised; it may name no host.
+	Status string `json:"status,omitempty"`
 }
 
 // preflight asks the cluster who it is before client-go is let loose, which
@@ -223,7 +226,7 @@ func stores(ctx context.Context, pd *grpc.ClientConn, clusterID uint64) ([]Store
 	var list []Store
 	for _, s := range resp.Stores {
 		if s.State != metapb.StoreState_Tombstone && !isTiFlash(s) {
-			list = append(list, Store{ID: s.Id, Address: s.Address, Version: s.Version, State: s.State.String()})
+			list = append(list, Store{ID: s.Id, Address: s.Address, Version: s.Version, State: s.State.String(), Status: s.StatusAddress})
 		}
 	}
 	if len(list) == 0 {
