@@ -29,6 +29,7 @@ demo: build ## the main job on this machine: playground, 3 workers, load, run, r
 .PHONY: test
 test: ## all tests that need nothing but Go
 	$(GO) test -p 1 ./... # one package at a time: many of them measure time
+	cd internal/tools && $(GO) test ./...
 
 .PHONY: test-faults
 test-faults: ## each fault of docs/failure-model.md, with real processes (some minutes)
@@ -52,6 +53,7 @@ lint: ## gofmt, go.mod, go vet, staticcheck
 	$(GO) mod tidy -diff
 	cd internal/tools && $(GO) mod tidy -diff # in internal/peers/goycsb it would download 200 modules
 	$(GO) vet ./...
+	cd internal/tools && $(GO) vet ./...
 	$(GO) tool $(TOOLS) staticcheck -checks inherit,-ST1005 ./... # error strings reach users as they are
 
 .PHONY: proto

@@ -13,7 +13,7 @@ image: ## container image IMAGE for this machine, with Docker
 image-tar: ## the same without Docker, for ARCHES: OCI layout bin/kvbench-image, and as archive bin/kvbench-image.tar
 	for arch in $(ARCHES); do \
 	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/kvbench-linux-$$arch ./cmd/kvbench || exit 1; done
-	$(GO) run ./deploy/imagetar -image $(IMAGE) -version $(VERSION) -revision "$(REVISION)" -o $(LAYOUT) $(foreach a,$(ARCHES),linux/$(a)=bin/kvbench-linux-$(a))
+	cd internal/tools && $(GO) run ./imagetar -image $(IMAGE) -version $(VERSION) -revision "$(REVISION)" -o $(abspath $(LAYOUT)) $(foreach a,$(ARCHES),linux/$(a)=$(abspath bin/kvbench-linux-$(a)))
 
 .PHONY: e2e-kubernetes
 e2e-kubernetes: build $(if $(LOAD_IMAGE),image-tar) ## everything on a cluster: KUBECONFIG=FILE [IMAGE=NAME] [LOAD_IMAGE='kind load image-archive']

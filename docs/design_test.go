@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/tlsfile"},
 	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile", "internal/dirlock",
 		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/internal/golden", "internal/peers/bare",
-		"deploy/imagetar", "deploy/monitoring", "k8s", "internal/playground"},
+		"deploy/monitoring", "k8s", "internal/playground"},
 	{"internal/spec", "internal/store", "internal/control", "internal/kube", "internal/peers"},
 	{"internal/workload", "internal/store/kit", "internal/store/memory", "internal/servermetrics"},
 	{"internal/measure", "internal/manifest", "internal/store/tikv"},

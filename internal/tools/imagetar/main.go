@@ -117,7 +117,7 @@ func build(platform v1.Platform, labels map[string]string, binary string) (v1.Im
 		return nil, err
 	}
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	img, err = mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "kvbench deploy/imagetar", Created: v1.Time{Time: epoch}}})
+	img, err = mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "kvbench imagetar", Created: v1.Time{Time: epoch}}})
 	if err != nil {
 		return nil, err
 	}
