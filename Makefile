@@ -31,6 +31,10 @@ test: ## all tests that need nothing but Go
 	$(GO) test -p 1 ./... # one package at a time: many of them measure time
 	cd internal/tools && $(GO) test ./...
 
+.PHONY: test-browser
+test-browser: ## the HTML report in a headless Chromium, if there is one (KVBENCH_SCREENSHOTS: a folder for pictures of it)
+	cd analysis/render/browsertest && $(GO) test -mod=mod -count 1 .
+
 .PHONY: test-faults
 test-faults: ## each fault of docs/failure-model.md, with real processes (some minutes)
 	KVBENCH_FAULTS=1 $(GO) test -count 1 -timeout 20m -parallel 2 -run '^TestFault' ./cmd/kvbench

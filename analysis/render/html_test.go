@@ -26,7 +26,7 @@ func TestPageOfALargeRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 15 workers × 10 minutes")
 	}
-	dir, err := largerun.Run{ID: "large", Workers: 15, Seconds: 600, PerSecond: 300, Disturbed: true, Event: "killed a store"}.Write(t.TempDir())
+	dir, err := largerun.Run{ID: "large", Workers: 15, Seconds: 600, PerSecond: 120, Disturbed: true, Event: "killed a store"}.Write(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

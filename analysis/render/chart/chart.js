@@ -26,7 +26,7 @@
     const over = figure.dataset.over;
     const group = () => over ? charts.filter(c => c.over === over) : [this];
     const share = v => (v - view.low) / (view.high - view.low);
-    const places = data.lines && data.lines.length ? data.lines[0].v.map((_, i) => data.at ? data.at[i] : data.from + i * data.step) : [];
+    const places = data.lines && data.lines.length ? data.lines[0].v.map((_, i) => data.at ? data.at[i] : (data.from || 0) + i * data.step) : [];
     const axis = v => data.x.log ? Math.log10(v) : v, real = v => data.x.log ? 10 ** v : v;
 
     const box = (name, left, right) => {
