@@ -56,6 +56,8 @@ type Report struct {
 	Plan     results.Plan      `json:"plan"`
 	Versions map[string]string `json:"versions"`
 	Command  string            `json:"command,omitempty"` // that does the same again
+	Label    string            `json:"label,omitempty"`
+	Note     string            `json:"note,omitempty"`
 	Cluster  results.Cluster   `json:"cluster"`
 
 	WorkersExpected int          `json:"workers_expected"`

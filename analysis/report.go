@@ -46,7 +46,7 @@ func (r *Run) Report(percentiles ...float64) *Report {
 	p := &Report{
 		RunID: rec.RunID, Phase: rec.Phase, State: rec.State, Start: rec.Start,
 		WarmupS: rec.WarmupS, WindowS: max(0, seconds), WindowAt: r.window.from.Seconds(), Paced: rec.Paced,
-		Workload: workloadOf(rec), Spec: rec.Spec, Plan: rec.Plan, Versions: rec.Versions, Command: rec.Command, Cluster: rec.Cluster,
+		Workload: workloadOf(rec), Spec: rec.Spec, Plan: rec.Plan, Versions: rec.Versions, Command: rec.Command, Label: rec.Label, Note: rec.Note, Cluster: rec.Cluster,
 
 		WorkersExpected: max(rec.Plan.Workers, len(r.workers)),
 		WorkersLost:     []LostWorker{},

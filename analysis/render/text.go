@@ -107,6 +107,8 @@ func facts(r *analysis.Report) (known []fact) {
 		{"cluster", cluster(&r.Cluster)},
 		{"start", r.Start.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"command", printable(r.Command)},
+		{"label", printable(r.Label)},
+		{"note", printable(r.Note)},
 	} {
 		if f.text != "" && !(f.name == "start" && r.Start.IsZero()) {
 			known = append(known, f)

@@ -109,7 +109,7 @@ truthfully what the cluster did with it.`,
 	)
 	root.AddCommand(
 		a.loadCommand(), a.runCommand(), a.verifyCommand(), a.demoCommand(), a.workloadsCommand(),
-		a.analyzeCommand(), a.compareCommand(), a.collectCommand(),
+		a.analyzeCommand(), a.compareCommand(), a.resultsCommand(), a.collectCommand(),
 		a.statusCommand(), a.attachCommand(), a.stopCommand(), a.targetCommand(),
 		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),
 		exitCodesCommand(), a.versionCommand(), manCommand(),

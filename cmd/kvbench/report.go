@@ -137,6 +137,15 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
+// withoutVerdict is no error where a report could be made, whatever its verdict.
+func withoutVerdict(err error) error {
+	var e *exitcode.Error
+	if errors.As(err, &e) && e.Err == nil {
+		return nil
+	}
+	return err
+}
+
 func (a *app) analyzeCommand() *cobra.Command {
 	var report reportFlags
 	var verdict bool
@@ -153,9 +162,8 @@ func (a *app) analyzeCommand() *cobra.Command {
 		ValidArgsFunction: completeRunDirs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			err := report.write(a, args...)
-			var e *exitcode.Error
-			if !verdict && errors.As(err, &e) && e.Err == nil {
-				return nil // the report could be made
+			if !verdict {
+				err = withoutVerdict(err)
 			}
 			return err
 		},

@@ -134,6 +134,8 @@ type bench struct {
 	phase  spec.Pair
 	out    string
 	report reportFlags
+	label  string
+	note   string
 	quiet  bool
 	detach bool
 	lease  time.Duration
@@ -151,6 +153,8 @@ func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	addYCSBFlags(f)
 	b.fleet = addFleetFlags(f, true)
 	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the run's results")
+	f.StringVar(&b.label, "label", "", "`name` for the run in lists and reports, the same for runs that belong together")
+	f.StringVar(&b.note, "note", "", "`text` to keep with the results")
 	b.report.add(cmd, render.Reports)
 	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results, kvbench attach leads it")
@@ -200,6 +204,9 @@ func (b *bench) run() error {
 	if !s.Paced() && slices.ContainsFunc(b.limits.SLO, func(o results.Objective) bool { return o.Time == "response" }) {
 		return usage(errors.New("--slo: a run without --target has no response time: say service, or give it a target"))
 	}
+	if err := errors.Join(printableText("--label", b.label), printableText("--note", b.note)); err != nil {
+		return usage(err)
+	}
 	if err := b.report.check(); err != nil {
 		return err
 	}
@@ -218,6 +225,8 @@ func (b *bench) run() error {
 		Out:        b.out,
 		Versions:   map[string]string{"kvbench": version, "go": runtime.Version()},
 		Command:    commandLine(env.found, a.args),
+		Label:      b.label,
+		Note:       b.note,
 		Limits:     b.limits,
 		FleetFlags: b.fleet.given(),
 		Detach:     b.detach,
@@ -276,4 +285,15 @@ func (a *app) conclude(summaries []*coordinator.Summary, err error, took time.Du
 		return &exitcode.Error{Code: code}
 	}
 	return reported
+}
+
+// maxRemark bounds what a user keeps with a run, in bytes.
+const maxRemark = 1000
+
+// printableText checks what is shown in lists.
+func printableText(flag, text string) error {
+	if len(text) > maxRemark || text != printable.Line(text) {
+		return fmt.Errorf("%s: want one line of up to %d bytes, without control characters", flag, maxRemark)
+	}
+	return nil
 }

@@ -31,6 +31,8 @@ type Job struct {
 	Out      string // directory in which the run's directory is made
 	Versions map[string]string
 	Command  string // that does the same again, for the run's record
+	Label    string // its user's, for the record, as is the note
+	Note     string
 	Limits   results.Limits
 	// FleetFlags are the flags that a user reaches this fleet with, for hints.
 	FleetFlags string

@@ -134,6 +134,8 @@ func (r *running) open() error {
 		},
 		Versions: r.job.Versions,
 		Command:  r.job.Command,
+		Label:    r.job.Label,
+		Note:     r.job.Note,
 		LeaseS:   r.lease().Seconds(),
 		Cluster:  clusterOf(s, r.workers),
 		Limits:   r.job.Limits,

@@ -35,6 +35,8 @@ type Run struct {
 	Plan     Plan              `json:"plan"`
 	Versions map[string]string `json:"versions"`          // of kvbench, Go, the client library
 	Command  string            `json:"command,omitempty"` // that does the same again; absent in results of earlier versions
+	Label    string            `json:"label,omitempty"`   // its user's name for it, and for those that belong together
+	Note     string            `json:"note,omitempty"`    // its user's
 	Cluster  Cluster           `json:"cluster"`
 	Fleet    []Member          `json:"fleet"`
 	Limits   Limits            `json:"limits"`
