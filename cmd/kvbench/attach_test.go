@@ -18,7 +18,7 @@ import (
 func TestFaultCoordinatorIsKilled(t *testing.T) {
 	fault(t)
 	f := newFleet(t, 2)
-	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "8s", "--lease", "1m")...)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "5s", "--lease", "1m")...)
 	id := strings.Fields(run.until(" 2 workers, run "))[0]
 	run.until("p50")
 	run.kill()
@@ -28,7 +28,7 @@ func TestFaultCoordinatorIsKilled(t *testing.T) {
 		_, stderr := led.said()
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	if r := led.report(); r.WorkersFinished != 2 || r.Operations+r.Skipped < 1590 || r.TargetOps != 200 {
+	if r := led.report(); r.WorkersFinished != 2 || r.Operations+r.Skipped < 990 || r.TargetOps != 200 {
 		t.Errorf("%d workers finished, %d operations of %v/s", r.WorkersFinished, r.Operations, r.TargetOps)
 	}
 }
@@ -37,7 +37,7 @@ func TestFaultCoordinatorIsKilled(t *testing.T) {
 func TestFaultCoordinatorSleeps(t *testing.T) {
 	fault(t)
 	f := newFleet(t, 2)
-	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "8s", "--json")...)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "6s", "--json")...)
 	run.until("p50")
 	run.freeze()
 	time.Sleep(4 * time.Second) // longer than a worker may be silent for
@@ -46,22 +46,8 @@ func TestFaultCoordinatorSleeps(t *testing.T) {
 		_, stderr := run.said()
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	if r := run.report(); r.WorkersFinished != 2 || len(r.WorkersLost) != 0 || r.Operations+r.Skipped < 1590 {
+	if r := run.report(); r.WorkersFinished != 2 || len(r.WorkersLost) != 0 || r.Operations+r.Skipped < 1190 {
 		t.Errorf("%d workers finished, lost: %v, %d operations", r.WorkersFinished, r.WorkersLost, r.Operations)
-	}
-}
-
-// TestFaultLossStops: with --on-loss=stop the others stop when a worker is killed.
-func TestFaultLossStops(t *testing.T) {
-	fault(t)
-	f := newFleet(t, 2)
-	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "10m", "--on-loss", "stop", "--json")...)
-	run.until("p50")
-	f.workers[1].kill()
-	run.exits(exitcode.Degraded, 30*time.Second)
-	run.mentions("lost, and --on-loss=stop")
-	if r := run.report(); r.WorkersFinished != 1 || len(r.WorkersLost) != 1 || !strings.Contains(r.Verdict.Text, "stopped: ") || r.Verdict.Code != exitcode.Degraded {
-		t.Errorf("%+v, lost: %v", r.Verdict, r.WorkersLost)
 	}
 }
 
@@ -69,7 +55,7 @@ func TestFaultLossStops(t *testing.T) {
 func TestFaultWorkerLostBeforeTheStart(t *testing.T) {
 	fault(t)
 	f := newFleet(t, 2)
-	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "6s", "--json")...)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "3s", "--json")...)
 	run.until("starting ")
 	f.workers[1].kill()
 	run.code(time.Minute)

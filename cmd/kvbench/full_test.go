@@ -29,7 +29,7 @@ func limited(t *testing.T, args ...string) *process {
 func TestFaultResultsDiskIsFull(t *testing.T) {
 	fault(t)
 	f := newFleet(t, 1)
-	run := limited(t, f.verb("run", "-w", "mixed", "--target", "500", "--duration", "9s", "--json")...)
+	run := limited(t, f.verb("run", "-w", "mixed", "--duration", "3s", "--json")...)
 	run.until("the run goes on, and the workers keep what they measure; kvbench collect ")
 	run.exits(exitcode.Degraded, time.Minute)
 	run.mentions("file too large")
@@ -38,8 +38,8 @@ func TestFaultResultsDiskIsFull(t *testing.T) {
 	}
 	rest := start(t, "collect", filepath.Base(f.runFolder("run")), "--out", f.out, "--workers", f.address(0), "--json")
 	rest.code(time.Minute)
-	if r := rest.report(); r.Operations+r.Skipped < 4400 || len(r.Missing) != 0 {
-		t.Errorf("%d operations are collected, want those of 9 s at 500/s; missing: %v", r.Operations, r.Missing)
+	if r := rest.report(); r.WorkersFinished != 1 || r.Operations == 0 || len(r.Missing) != 0 {
+		t.Errorf("%d workers finished, %d operations are collected; missing: %v", r.WorkersFinished, r.Operations, r.Missing)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestFaultWorkerDiskIsFull(t *testing.T) {
 	full := limited(t, "worker", "--listen", "127.0.0.1:0", "--data", t.TempDir())
 	address := strings.Fields(full.until(`"worker ready" address=`))[0]
 	f.args[1] += "," + address
-	run := start(t, f.verb("run", "-w", "mixed", "--target", "1000", "--duration", "9s", "--json")...)
+	run := start(t, f.verb("run", "-w", "mixed", "--duration", "4s", "--json")...)
 	run.exits(exitcode.Degraded, time.Minute)
 	run.mentions("file too large")
 	if r := run.report(); r.WorkersFinished != 1 || len(r.WorkersLost) != 1 {
@@ -79,13 +79,13 @@ func TestFaultNobodyReadsMessages(t *testing.T) {
 	for err == nil {
 		_, err = w.Write(make([]byte, 512))
 	}
-	run := prepared(t, nil, f.verb("run", "-w", "read", "--target", "300", "--duration", "3s", "--json")...)
+	run := prepared(t, nil, f.verb("run", "-w", "read", "--target", "300", "--duration", "1s", "--json")...)
 	run.cmd.Stderr = w
 	run.start()
 	if code := run.code(time.Minute); code != exitcode.Valid && code != exitcode.Target { // which is the machine's
 		t.Errorf("exit code %d", code)
 	}
-	if r := run.report(); r.WorkersFinished != 1 || r.Operations+r.Skipped != 900 {
+	if r := run.report(); r.WorkersFinished != 1 || r.Operations+r.Skipped != 300 {
 		t.Errorf("%d workers finished, %d operations", r.WorkersFinished, r.Operations)
 	}
 }

@@ -248,7 +248,11 @@ func (r *running) finish(patient context.Context) error {
 	switch {
 	case patient.Err() != nil:
 		r.record.State = results.Interrupted
-		verdict = exitcode.With(exitcode.Interrupted, fmt.Errorf("given up; workers that were not stopped end by themselves within %v", r.job.Lease))
+		text := fmt.Sprintf("end by themselves within %v", r.job.Lease)
+		if r.job.Detach {
+			text = "go on, to be stopped with kvbench stop " + r.job.RunID
+		}
+		verdict = exitcode.With(exitcode.Interrupted, errors.New("given up; workers that were not stopped "+text))
 	case r.record.StopWhy != "":
 		verdict = exitcode.With(exitcode.Degraded, errors.New("stopped: "+r.record.StopWhy))
 	case r.record.StoppedS != nil:

@@ -269,13 +269,13 @@ func (f *Fleet) record(ctx context.Context, runID string) (*results.Run, error) 
 	return record, nil
 }
 
-// settle judges those workers of a run that nobody has watched to their end, by
-// what their journals say.
+// settle judges those workers of a run that nobody has watched to their end, or that could
+// not be copied, by what their journals say: one that is complete is of a worker that did its part.
 func settle(record *results.Run, dir string) error {
-	open := false
+	open, settled := false, false
 	for i := range record.Fleet {
 		m := &record.Fleet[i]
-		if m.State != results.Running {
+		if m.State == results.Finished {
 			continue
 		}
 		path, err := results.WorkerDir(dir, m.Name)
@@ -284,27 +284,34 @@ func settle(record *results.Run, dir string) error {
 		}
 		w, err := results.ReadWorker(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && w.State != results.Finished {
-			open = true
+			open = open || m.State == results.Running
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		switch end := w.EndS; w.Ended {
-		case results.ByDuration, results.ByOperations:
-			m.State = results.Finished
 		case results.ByStop:
-			m.State, record.StoppedS = results.Finished, &end
+			if record.StoppedS == nil {
+				record.StoppedS = &end
+			}
+			fallthrough
+		case results.ByDuration, results.ByOperations:
+			m.State, m.Reason, m.LostAtS, settled = results.Finished, "", nil, true
 		default:
-			m.State, m.Reason, m.LostAtS = results.Failed, w.Reason, &end
+			if m.State == results.Running {
+				m.State, m.Reason, m.LostAtS = results.Failed, w.Reason, &end
+			}
 		}
 	}
-	if open || record.State != results.Running {
+	if open || record.State != results.Running && !settled {
 		return nil
 	}
-	record.State = results.Finished
-	if record.StoppedS != nil {
-		record.State = results.Interrupted
+	if record.State == results.Running || record.State == results.Failed {
+		record.State = results.Finished
+		if record.StoppedS != nil && record.StopWhy == "" {
+			record.State = results.Interrupted
+		}
 	}
 	if record.Phase != spec.Verify.String() {
 		return nil
