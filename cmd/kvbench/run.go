@@ -51,6 +51,7 @@ flight, of 100 records each.
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "false", Where: "kvbench load"})
 	addOnLoss(cmd.Flags(), &b.limits)
+	b.split.add(cmd.Flags())
 	cmd.Flags().BoolVar(&b.verify, "verify", false, "afterwards scan the table: every record must be there and right, and nothing else (kvbench verify)")
 	return cmd
 }
@@ -141,8 +142,9 @@ type bench struct {
 	lease  time.Duration
 	limits results.Limits
 
-	verify       bool // the table, after a load
-	verifyWrites bool // after a run
+	split        splitting // the table, before a load
+	verify       bool      // the table, after a load
+	verifyWrites bool      // after a run
 }
 
 func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
@@ -170,6 +172,9 @@ func (b *bench) do(ctx context.Context, fleet *coordinator.Fleet, job coordinato
 		return fleet.Verify(ctx, job)
 	}
 	var all []*coordinator.Summary
+	if err := b.split.do(ctx, fleet, &job); err != nil {
+		return nil, err
+	}
 	summary, err := fleet.Run(ctx, job)
 	if summary != nil {
 		all = append(all, summary)
@@ -204,7 +209,7 @@ func (b *bench) run() error {
 	if !s.Paced() && slices.ContainsFunc(b.limits.SLO, func(o results.Objective) bool { return o.Time == "response" }) {
 		return usage(errors.New("--slo: a run without --target has no response time: say service, or give it a target"))
 	}
-	if err := errors.Join(printableText("--label", b.label), printableText("--note", b.note)); err != nil {
+	if err := errors.Join(b.split.check(), printableText("--label", b.label), printableText("--note", b.note)); err != nil {
 		return usage(err)
 	}
 	if err := b.report.check(); err != nil {

@@ -292,19 +292,15 @@ func (c *Cluster) elect(r *region) *metapb.Peer {
 	return up[r.id()%uint64(len(up))]
 }
 
-// scatter gives regions leaders on random stores that are up.
+// scatter spreads regions evenly over the stores that are up: first their peers, then their leaders.
 func (c *Cluster) scatter(ids []uint64) error {
-	wanted := map[uint64]bool{}
-	for _, id := range ids {
-		wanted[id] = true
-	}
-	_, err := c.topology.relead(func(r *region) *metapb.Peer {
-		if !wanted[r.id()] || r.leader == nil {
-			return r.leader
+	var up []uint64
+	for _, s := range c.stores {
+		if s.up.Load() {
+			up = append(up, s.id)
 		}
-		return c.otherLeader(r, r.leader)
-	})
-	return err
+	}
+	return c.topology.scatter(ids, up)
 }
 
 // otherLeader picks a random peer on a store that is up, other than not if it can.

@@ -4,6 +4,7 @@ package playground
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -233,6 +234,59 @@ func (t *topology) relead(choose func(*region) *metapb.Peer) (int, error) {
 		return 0, nil
 	}
 	return len(changed), t.publish(now.with(changed))
+}
+
+// scatter spreads regions over stores, those that have the fewest of them first. A region without leader stays as it is, and so do the
+// peers of one that has more than there are stores.
+func (t *topology) scatter(ids, stores []uint64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.routes.Load()
+	peers, leaders := map[uint64]int{}, map[uint64]int{} // of these regions, by store
+	var changed []*region
+	for _, id := range ids {
+		old := now.byID[id]
+		if old == nil || old.leader == nil {
+			continue
+		}
+		moved := *old
+		if n := len(old.meta.Peers); n < len(stores) {
+			chosen := fewest(stores, peers)[:n]
+			epoch := *old.meta.RegionEpoch
+			placed := make([]*metapb.Peer, n)
+			for i, store := range chosen {
+				if placed[i] = old.peerOn(store); placed[i] == nil {
+					placed[i] = &metapb.Peer{Id: t.allocID(), StoreId: store}
+					epoch.ConfVer += 2 // one added, one removed
+				}
+			}
+			moved = *t.newRegion(id, old.start, old.end, epoch, placed)
+		}
+		var candidates []uint64
+		for _, p := range moved.meta.Peers {
+			peers[p.StoreId]++
+			if slices.Contains(stores, p.StoreId) {
+				candidates = append(candidates, p.StoreId)
+			}
+		}
+		moved.leader = old.leader
+		if len(candidates) > 0 {
+			moved.leader = moved.peerOn(fewest(candidates, leaders)[0])
+		}
+		leaders[moved.leader.StoreId]++
+		changed = append(changed, &moved)
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return t.publish(now.with(changed))
+}
+
+// fewest returns the stores with the fewest regions first, and of equal ones the one with the smaller id.
+func fewest(stores []uint64, regions map[uint64]int) []uint64 {
+	return slices.SortedFunc(slices.Values(stores), func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(regions[a], regions[b]), cmp.Compare(a, b))
+	})
 }
 
 // indexOfBound is index for a key in the form that PD is asked with.

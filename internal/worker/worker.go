@@ -76,6 +76,7 @@ type Worker struct {
 
 	mu     sync.Mutex
 	run    *run // the active or else the last one
+	tends  bool // it does a chore
 	closed bool
 }
 
@@ -195,6 +196,9 @@ func (w *Worker) take(r *run) error {
 	if w.run != nil && w.run.active() {
 		return status.Errorf(codes.FailedPrecondition,
 			"busy with run %s since %s; stop it with: kvbench stop %[1]s", w.run.id, w.run.prepared.Format(time.RFC3339))
+	}
+	if w.tends {
+		return status.Error(codes.FailedPrecondition, "busy with the layout of a table (kvbench load --split, kvbench clean)")
 	}
 	if w.journals.has(r.id) {
 		return status.Errorf(codes.FailedPrecondition, "the worker has a journal of run %s already", r.id)

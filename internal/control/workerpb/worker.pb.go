@@ -2195,6 +2195,255 @@ func (x *KeptRun) GetCollected() bool {
 	return false
 }
 
+type TendRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// All effective properties, name and value as text: they say which database, table and records.
+	Properties map[string]string `protobuf:"bytes,1,rep,name=properties,proto3" json:"properties,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Types that are valid to be assigned to Chore:
+	//
+	//	*TendRequest_Split
+	//	*TendRequest_Clean
+	Chore         isTendRequest_Chore `protobuf_oneof:"chore"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TendRequest) Reset() {
+	*x = TendRequest{}
+	mi := &file_workerpb_worker_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TendRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TendRequest) ProtoMessage() {}
+
+func (x *TendRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TendRequest.ProtoReflect.Descriptor instead.
+func (*TendRequest) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *TendRequest) GetProperties() map[string]string {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+func (x *TendRequest) GetChore() isTendRequest_Chore {
+	if x != nil {
+		return x.Chore
+	}
+	return nil
+}
+
+func (x *TendRequest) GetSplit() *Split {
+	if x != nil {
+		if x, ok := x.Chore.(*TendRequest_Split); ok {
+			return x.Split
+		}
+	}
+	return nil
+}
+
+func (x *TendRequest) GetClean() *Clean {
+	if x != nil {
+		if x, ok := x.Chore.(*TendRequest_Clean); ok {
+			return x.Clean
+		}
+	}
+	return nil
+}
+
+type isTendRequest_Chore interface {
+	isTendRequest_Chore()
+}
+
+type TendRequest_Split struct {
+	Split *Split `protobuf:"bytes,2,opt,name=split,proto3,oneof"`
+}
+
+type TendRequest_Clean struct {
+	Clean *Clean `protobuf:"bytes,3,opt,name=clean,proto3,oneof"`
+}
+
+func (*TendRequest_Split) isTendRequest_Chore() {}
+
+func (*TendRequest_Clean) isTendRequest_Chore() {}
+
+// Split splits the range of a load's keys into regions, and spreads them over the stores.
+type Split struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Regions       int32                  `protobuf:"varint,1,opt,name=regions,proto3" json:"regions,omitempty"` // 0: as many as suit the bytes to be loaded
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`     // also where rows are
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Split) Reset() {
+	*x = Split{}
+	mi := &file_workerpb_worker_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Split) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Split) ProtoMessage() {}
+
+func (x *Split) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Split.ProtoReflect.Descriptor instead.
+func (*Split) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Split) GetRegions() int32 {
+	if x != nil {
+		return x.Regions
+	}
+	return 0
+}
+
+func (x *Split) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+// Clean removes a table and what is remembered of it.
+type Clean struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Really        bool                   `protobuf:"varint,1,opt,name=really,proto3" json:"really,omitempty"` // false: only say what there is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clean) Reset() {
+	*x = Clean{}
+	mi := &file_workerpb_worker_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clean) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clean) ProtoMessage() {}
+
+func (x *Clean) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clean.ProtoReflect.Descriptor instead.
+func (*Clean) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Clean) GetReally() bool {
+	if x != nil {
+		return x.Really
+	}
+	return false
+}
+
+type TendResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Progress      string                 `protobuf:"bytes,1,opt,name=progress,proto3" json:"progress,omitempty"`                     // what is being done
+	Done          string                 `protobuf:"bytes,2,opt,name=done,proto3" json:"done,omitempty"`                             // in the last piece: what it came to
+	ClusterId     uint64                 `protobuf:"varint,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // in the last piece
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TendResponse) Reset() {
+	*x = TendResponse{}
+	mi := &file_workerpb_worker_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TendResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TendResponse) ProtoMessage() {}
+
+func (x *TendResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TendResponse.ProtoReflect.Descriptor instead.
+func (*TendResponse) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *TendResponse) GetProgress() string {
+	if x != nil {
+		return x.Progress
+	}
+	return ""
+}
+
+func (x *TendResponse) GetDone() string {
+	if x != nil {
+		return x.Done
+	}
+	return ""
+}
+
+func (x *TendResponse) GetClusterId() uint64 {
+	if x != nil {
+		return x.ClusterId
+	}
+	return 0
+}
+
 var File_workerpb_worker_proto protoreflect.FileDescriptor
 
 const file_workerpb_worker_proto_rawDesc = "" +
@@ -2377,7 +2626,27 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x13modified_unix_nanos\x18\x03 \x01(\x03R\x11modifiedUnixNanos\x12\x16\n" +
 	"\x06active\x18\x04 \x01(\bR\x06active\x12\x12\n" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x1c\n" +
-	"\tcollected\x18\x06 \x01(\bR\tcollected*\x95\x01\n" +
+	"\tcollected\x18\x06 \x01(\bR\tcollected\"\xf4\x01\n" +
+	"\vTendRequest\x12G\n" +
+	"\n" +
+	"properties\x18\x01 \x03(\v2'.kvbench.v1.TendRequest.PropertiesEntryR\n" +
+	"properties\x12)\n" +
+	"\x05split\x18\x02 \x01(\v2\x11.kvbench.v1.SplitH\x00R\x05split\x12)\n" +
+	"\x05clean\x18\x03 \x01(\v2\x11.kvbench.v1.CleanH\x00R\x05clean\x1a=\n" +
+	"\x0fPropertiesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
+	"\x05chore\"7\n" +
+	"\x05Split\x12\x18\n" +
+	"\aregions\x18\x01 \x01(\x05R\aregions\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"\x1f\n" +
+	"\x05Clean\x12\x16\n" +
+	"\x06really\x18\x01 \x01(\bR\x06really\"]\n" +
+	"\fTendResponse\x12\x1a\n" +
+	"\bprogress\x18\x01 \x01(\tR\bprogress\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\tR\x04done\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x03 \x01(\x04R\tclusterId*\x95\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_PREPARING\x10\x01\x12\x12\n" +
@@ -2393,7 +2662,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x11END_LEASE_EXPIRED\x10\x03\x12\x10\n" +
 	"\fEND_SHUTDOWN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"END_FAILED\x10\x052\xe3\x05\n" +
+	"END_FAILED\x10\x052\xa0\x06\n" +
 	"\x06Worker\x12<\n" +
 	"\x05Hello\x12\x18.kvbench.v1.HelloRequest\x1a\x19.kvbench.v1.HelloResponse\x12B\n" +
 	"\aPrepare\x12\x1a.kvbench.v1.PrepareRequest\x1a\x1b.kvbench.v1.PrepareResponse\x12<\n" +
@@ -2405,7 +2674,8 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x05Wrote\x12\x18.kvbench.v1.WroteRequest\x1a\x19.kvbench.v1.WroteResponse\x12D\n" +
 	"\aCollect\x12\x1a.kvbench.v1.CollectRequest\x1a\x1b.kvbench.v1.CollectResponse0\x01\x12?\n" +
 	"\x06Record\x12\x19.kvbench.v1.RecordRequest\x1a\x1a.kvbench.v1.RecordResponse\x12E\n" +
-	"\bListRuns\x12\x1b.kvbench.v1.ListRunsRequest\x1a\x1c.kvbench.v1.ListRunsResponseB6Z4github.com/kvbench/kvbench/internal/control/workerpbb\x06proto3"
+	"\bListRuns\x12\x1b.kvbench.v1.ListRunsRequest\x1a\x1c.kvbench.v1.ListRunsResponse\x12;\n" +
+	"\x04Tend\x12\x17.kvbench.v1.TendRequest\x1a\x18.kvbench.v1.TendResponse0\x01B6Z4github.com/kvbench/kvbench/internal/control/workerpbb\x06proto3"
 
 var (
 	file_workerpb_worker_proto_rawDescOnce sync.Once
@@ -2420,7 +2690,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -2455,62 +2725,72 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*ListRunsRequest)(nil),   // 30: kvbench.v1.ListRunsRequest
 	(*ListRunsResponse)(nil),  // 31: kvbench.v1.ListRunsResponse
 	(*KeptRun)(nil),           // 32: kvbench.v1.KeptRun
-	nil,                       // 33: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 34: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 35: kvbench.v1.Totals.FailedByClassEntry
-	nil,                       // 36: kvbench.v1.Interval.CommandsEntry
-	nil,                       // 37: kvbench.v1.CollectRequest.HaveEntry
+	(*TendRequest)(nil),       // 33: kvbench.v1.TendRequest
+	(*Split)(nil),             // 34: kvbench.v1.Split
+	(*Clean)(nil),             // 35: kvbench.v1.Clean
+	(*TendResponse)(nil),      // 36: kvbench.v1.TendResponse
+	nil,                       // 37: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 38: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 39: kvbench.v1.Totals.FailedByClassEntry
+	nil,                       // 40: kvbench.v1.Interval.CommandsEntry
+	nil,                       // 41: kvbench.v1.CollectRequest.HaveEntry
+	nil,                       // 42: kvbench.v1.TendRequest.PropertiesEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
 	12, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	33, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	37, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
 	12, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
 	7,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
 	6,  // 4: kvbench.v1.PrepareResponse.loaded:type_name -> kvbench.v1.Range
-	34, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	38, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
 	12, // 6: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
 	14, // 7: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
 	13, // 8: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
 	0,  // 9: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
 	1,  // 10: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
-	35, // 11: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
+	39, // 11: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
 	13, // 12: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
 	15, // 13: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
 	15, // 14: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
-	36, // 15: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
+	40, // 15: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
 	12, // 16: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
 	22, // 17: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
 	22, // 18: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
 	25, // 19: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
-	37, // 20: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	41, // 20: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
 	32, // 21: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	2,  // 22: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 23: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	8,  // 24: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	10, // 25: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	16, // 26: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	18, // 27: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	20, // 28: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	23, // 29: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
-	26, // 30: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	28, // 31: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
-	30, // 32: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	3,  // 33: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 34: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	9,  // 35: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	11, // 36: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	17, // 37: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	19, // 38: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	21, // 39: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	24, // 40: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
-	27, // 41: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	29, // 42: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
-	31, // 43: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	33, // [33:44] is the sub-list for method output_type
-	22, // [22:33] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	42, // 22: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
+	34, // 23: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
+	35, // 24: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
+	2,  // 25: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 26: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	8,  // 27: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	10, // 28: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	16, // 29: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	18, // 30: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	20, // 31: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	23, // 32: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
+	26, // 33: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	28, // 34: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
+	30, // 35: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	33, // 36: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
+	3,  // 37: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 38: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	9,  // 39: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	11, // 40: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	17, // 41: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	19, // 42: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	21, // 43: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	24, // 44: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
+	27, // 45: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	29, // 46: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	31, // 47: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	36, // 48: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
+	37, // [37:49] is the sub-list for method output_type
+	25, // [25:37] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -2519,13 +2799,17 @@ func file_workerpb_worker_proto_init() {
 		return
 	}
 	file_workerpb_worker_proto_msgTypes[25].OneofWrappers = []any{}
+	file_workerpb_worker_proto_msgTypes[31].OneofWrappers = []any{
+		(*TendRequest_Split)(nil),
+		(*TendRequest_Clean)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   36,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	Worker_Collect_FullMethodName   = "/kvbench.v1.Worker/Collect"
 	Worker_Record_FullMethodName    = "/kvbench.v1.Worker/Record"
 	Worker_ListRuns_FullMethodName  = "/kvbench.v1.Worker/ListRuns"
+	Worker_Tend_FullMethodName      = "/kvbench.v1.Worker/Tend"
 )
 
 // WorkerClient is the client API for Worker service.
@@ -72,6 +73,9 @@ type WorkerClient interface {
 	Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error)
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
+	// Tend lays out the database before a run, or clears it after one. The answer comes in pieces: what is being
+	// done, and at last what it came to. The worker has no run meanwhile; the chore ends with the call.
+	Tend(ctx context.Context, in *TendRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TendResponse], error)
 }
 
 type workerClient struct {
@@ -210,6 +214,25 @@ func (c *workerClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts .
 	return out, nil
 }
 
+func (c *workerClient) Tend(ctx context.Context, in *TendRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TendResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Worker_ServiceDesc.Streams[2], Worker_Tend_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[TendRequest, TendResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Worker_TendClient = grpc.ServerStreamingClient[TendResponse]
+
 // WorkerServer is the server API for Worker service.
 // All implementations must embed UnimplementedWorkerServer
 // for forward compatibility.
@@ -245,6 +268,9 @@ type WorkerServer interface {
 	Record(context.Context, *RecordRequest) (*RecordResponse, error)
 	// ListRuns lists the runs whose journals the worker keeps, the newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// Tend lays out the database before a run, or clears it after one. The answer comes in pieces: what is being
+	// done, and at last what it came to. The worker has no run meanwhile; the chore ends with the call.
+	Tend(*TendRequest, grpc.ServerStreamingServer[TendResponse]) error
 	mustEmbedUnimplementedWorkerServer()
 }
 
@@ -287,6 +313,9 @@ func (UnimplementedWorkerServer) Record(context.Context, *RecordRequest) (*Recor
 }
 func (UnimplementedWorkerServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
+}
+func (UnimplementedWorkerServer) Tend(*TendRequest, grpc.ServerStreamingServer[TendResponse]) error {
+	return status.Error(codes.Unimplemented, "method Tend not implemented")
 }
 func (UnimplementedWorkerServer) mustEmbedUnimplementedWorkerServer() {}
 func (UnimplementedWorkerServer) testEmbeddedByValue()                {}
@@ -493,6 +522,17 @@ func _Worker_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Worker_Tend_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(TendRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WorkerServer).Tend(m, &grpc.GenericServerStream[TendRequest, TendResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Worker_TendServer = grpc.ServerStreamingServer[TendResponse]
+
 // Worker_ServiceDesc is the grpc.ServiceDesc for Worker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -546,6 +586,11 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Collect",
 			Handler:       _Worker_Collect_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Tend",
+			Handler:       _Worker_Tend_Handler,
 			ServerStreams: true,
 		},
 	},

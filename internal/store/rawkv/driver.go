@@ -55,3 +55,6 @@ func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error)
 
 // Close implements [store.Driver].
 func (d *Driver) Close() error { return d.cluster.Close() }
+
+// Admin implements [store.Administered].
+func (d *Driver) Admin() store.Admin { return d.cluster }

@@ -111,3 +111,6 @@ func (d *Driver) Traffic() []store.Traffic {
 	}
 	return all
 }
+
+// Admin implements [store.Administered].
+func (d *Driver) Admin() store.Admin { return d.cluster }
