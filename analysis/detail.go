@@ -142,8 +142,8 @@ func (t *tracks) add(worker int, iv *results.Interval) {
 // close takes the percentile of a worker's column.
 func (t *tracks) close(worker int) {
 	open := &t.open[worker]
-	if l := measure.LatencyOf(open.sum.HDR()); l != nil {
-		t.workers[worker].P99[open.at] = float64(l.P99)
+	if p99, _ := open.sum.Quantiles(99); p99 != nil {
+		t.workers[worker].P99[open.at] = float64(p99[0])
 	}
 	open.sum.Reset()
 }

@@ -4,7 +4,6 @@ package analysis
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/measure"
@@ -124,18 +123,9 @@ func (s *series) complete() {
 	if b.capacity > 0 {
 		p.CPUShare = b.cpu / b.capacity
 	}
-	if l := measure.LatencyOf(s.service.HDR()); l != nil {
-		p.ServiceP50, p.ServiceP99, p.ServiceP999, p.ServiceMax = l.P50, l.P99, l.P999, l.Max
-		p.beyond("service", l)
-	}
-	if l := measure.LatencyOf(s.response.HDR()); l != nil {
-		p.ResponseP50, p.ResponseP99, p.ResponseP999, p.ResponseMax = l.P50, l.P99, l.P999, l.Max
-		p.beyond("response", l)
-	}
-	if l := measure.LatencyOf(s.lag.HDR()); l != nil {
-		p.LagP50, p.LagP99, p.LagMax = l.P50, l.P99, l.Max
-		p.beyond("lag", l)
-	}
+	p.quantiles("lag", &s.lag, &p.LagP50, &p.LagP99, nil, &p.LagMax)
+	p.quantiles("service", &s.service, &p.ServiceP50, &p.ServiceP99, &p.ServiceP999, &p.ServiceMax)
+	p.quantiles("response", &s.response, &p.ResponseP50, &p.ResponseP99, &p.ResponseP999, &p.ResponseMax)
 	s.points = append(s.points, p)
 	s.serviceHeat.add(i, &s.service)
 	s.responseHeat.add(i, &s.response)
@@ -144,11 +134,16 @@ func (s *series) complete() {
 	s.lag.Reset()
 }
 
-// beyond names the latencies of a point that lie beyond the histograms' range, as in JSON.
-func (p *Point) beyond(time string, l *Latency) {
-	for _, name := range []string{"p50", "p99", "p99_9", "max"} {
-		if slices.Contains(l.AtLeast, name) {
-			p.AtLeast = append(p.AtLeast, time+"_"+name+"_us")
+// quantiles sets latencies of a point, as far as there are any, and names those that lie beyond the histograms' range, as in JSON.
+func (p *Point) quantiles(time string, of *measure.Sum, p50, p99, p999, most *int64) {
+	values, beyond := of.Quantiles(50, 99, 99.9, 100)
+	for i, to := range []*int64{p50, p99, p999, most} {
+		if to == nil || values == nil {
+			continue
+		}
+		*to = values[i]
+		if i >= len(values)-beyond {
+			p.AtLeast = append(p.AtLeast, time+"_"+[]string{"p50", "p99", "p99_9", "max"}[i]+"_us")
 		}
 	}
 }

@@ -58,7 +58,10 @@ const minute = 60_000_000
 // Reach returns from which value on a histogram made by [NewHDR], or by an earlier version of it, holds only what lies
 // beyond its range, and where that ends, in microseconds.
 func Reach(h *hdrhistogram.Histogram) (beyond, reach int64) {
-	highest := h.HighestTrackableValue()
+	return reachOf(h.HighestTrackableValue())
+}
+
+func reachOf(highest int64) (beyond, reach int64) {
 	return valueOf(bucketOf(highest)), highest - highest%minute
 }
 

@@ -53,6 +53,41 @@ func (s *Sum) Each(f func(us, count int64)) {
 	}
 }
 
+// Quantiles returns the values at percentiles, which rise, in microseconds: the upper ends of their buckets, as of the
+// library's histograms. Those that lie beyond the range are where that ends, as [Reach] has it, and there are so many of them
+// in last places; nil if s is empty.
+func (s *Sum) Quantiles(percents ...float64) (values []int64, beyond int) {
+	if s.total == 0 {
+		return nil, 0
+	}
+	end, reach := reachOf(s.highest)
+	var seen int64
+	for i, b := range s.blocks {
+		if b == nil {
+			continue
+		}
+		for j, n := range b {
+			if seen += n; n == 0 {
+				continue
+			}
+			for len(values) < len(percents) && seen >= rank(percents[len(values)], s.total) {
+				us := valueOf(i<<halfBits+j+1) - 1
+				if us >= end {
+					us = reach
+					beyond++
+				}
+				values = append(values, us)
+			}
+		}
+	}
+	return values, beyond
+}
+
+// rank is that of the value at a percentile, counted from 1.
+func rank(percent float64, total int64) int64 {
+	return min(total, max(1, int64(percent/100*float64(total)+0.5)))
+}
+
 // HDR returns s as a histogram of the library; nil if s is nil or empty.
 func (s *Sum) HDR() *hdrhistogram.Histogram {
 	if s == nil || s.total == 0 {

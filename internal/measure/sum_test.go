@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// A sum of histograms is what the library merges of them, with the same percentiles, again after it was emptied.
+func TestSum(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	var s Sum
+	percents := []float64{0.001, 50, 90, 99, 99.9, 99.99, 100}
+	for range 50 {
+		s.Reset()
+		if values, _ := s.Quantiles(50); values != nil || s.HDR() != nil || s.Count() != 0 {
+			t.Fatalf("an empty sum has %v", values)
+		}
+		want := NewHDR()
+		for range 1 + random.IntN(5) {
+			packed := hdrhistogram.NewPacked(Lowest, Highest, Digits)
+			for range 1 + random.IntN(500) {
+				if err := packed.RecordValues(int64(math.Exp(random.Float64()*math.Log(Highest/3))), 1+random.Int64N(9)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			packed.MergeInto(want)
+			s.Add(Pack(packed))
+		}
+		values, beyond := s.Quantiles(percents...)
+		if library := want.ValueAtPercentilesSlice(percents); !slices.Equal(values, library) || values[6] != want.Max() || beyond != 0 {
+			t.Fatalf("%v, want %v", values, library)
+		}
+		if !s.HDR().Equals(want) || s.Count() != want.TotalCount() {
+			t.Fatal("the sum is not what the library merges")
+		}
+	}
+}
+
+// What lies beyond the range is its end, and counted.
+func TestSumBeyond(t *testing.T) {
+	t.Parallel()
+	packed := hdrhistogram.NewPacked(Lowest, Highest, Digits)
+	for _, us := range []int64{10, 10, 10, Highest} {
+		if err := packed.RecordValue(us); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var s Sum
+	s.Add(Pack(packed))
+	if values, beyond := s.Quantiles(50, 99, 100); !slices.Equal(values, []int64{10, 3_600_000_000, 3_600_000_000}) || beyond != 2 {
+		t.Errorf("%v, %d beyond", values, beyond)
+	}
+}
