@@ -247,9 +247,9 @@ func (t *timeline) heat(of clock, h analysis.Heat) *chart.Chart {
 // percentileAxis gives every nine the same room. Of each percentile it says how often something takes longer, at a rate.
 func percentileAxis(rate float64) chart.Axis {
 	a := chart.Axis{Unit: chart.Percent, Low: 1, High: 1e5, Log: true,
-		Names: map[float64]string{1: "p0", 2: "p50", 10: "p90", 100: "p99", 1e3: "p99.9", 1e4: "p99.99", 1e5: "p99.999"}, More: map[float64]string{}}
+		Names: map[float64]string{2: "p50", 10: "p90", 100: "p99", 1e3: "p99.9", 1e4: "p99.99", 1e5: "p99.999"}, More: map[float64]string{}}
 	a.Marks = slices.Sorted(maps.Keys(a.Names))
-	for _, at := range a.Marks[2:] {
+	for _, at := range a.Marks[1:] {
 		switch often := rate / at; {
 		case rate <= 0:
 		case often >= 0.95:

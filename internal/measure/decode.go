@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/klauspost/compress/zlib"
@@ -69,6 +70,9 @@ type Decoder struct {
 	zip    io.ReadCloser
 	limit  io.LimitedReader
 	plain  bytes.Buffer
+
+	buckets []uint16
+	counts  []int64
 }
 
 // NewDecoder returns a decoder.
@@ -104,7 +108,7 @@ func (d *Decoder) Decode(text []byte) (*Packed, error) {
 		return nil, fmt.Errorf("the histogram holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
 			lowest, p.highest, digits, Lowest, Highest, Digits)
 	}
-	return p, p.fill(b[plainHeader:])
+	return p, d.fill(p, b[plainHeader:])
 }
 
 // inflate sets d.plain to what lies under base64, header and zlib.
@@ -146,36 +150,35 @@ func (d *Decoder) inflate(text []byte) error {
 }
 
 // fill takes the counts, see [Encoder.encode].
-func (p *Packed) fill(payload []byte) error {
-	used := 0 // at most: each takes a byte at least
-	for _, b := range payload {
-		if b < 0x80 {
-			used++
-		}
-	}
-	p.buckets, p.counts = make([]uint16, 0, used), make([]int64, 0, used)
+func (d *Decoder) fill(p *Packed, payload []byte) error {
+	d.buckets, d.counts = d.buckets[:0], d.counts[:0]
 	end := int64(bucketOf(p.highest)) + 1
-	for at := int64(0); len(payload) > 0; {
-		n, length := int64(payload[0]>>1)^-int64(payload[0]&1), 1 // most take one byte
-		if payload[0] >= 0x80 {
-			if n, length = binary.Varint(payload); length <= 0 {
+	for i, at := 0, int64(0); i < len(payload); {
+		n, length := int64(payload[i]>>1)^-int64(payload[i]&1), 1 // most take one byte
+		if payload[i] >= 0x80 {
+			if n, length = binary.Varint(payload[i:]); length <= 0 {
 				return errCut
 			}
 		}
-		payload = payload[length:]
-		switch {
-		case n < -end || n > maxCount || at-min(n, 0) > end || n >= 0 && at >= end:
-			return fmt.Errorf("the histogram's count %d at bucket %d of %d cannot be", n, at, end)
-		case n < 0:
+		i += length
+		if n < 0 { // so many buckets are empty
+			if n < -end || at-n > end {
+				return fmt.Errorf("the histogram has %d empty buckets from bucket %d on, of %d", -n, at, end)
+			}
 			at -= n
 			continue
-		case n > 0:
+		}
+		if at >= end || n > maxCount {
+			return fmt.Errorf("the histogram's count %d at bucket %d of %d cannot be", n, at, end)
+		}
+		if n > 0 {
 			if p.total += n; p.total > maxCount {
 				return errors.New("the histogram counts more than can be")
 			}
-			p.buckets, p.counts = append(p.buckets, uint16(at)), append(p.counts, n)
+			d.buckets, d.counts = append(d.buckets, uint16(at)), append(d.counts, n)
 		}
 		at++
 	}
+	p.buckets, p.counts = slices.Clone(d.buckets), slices.Clone(d.counts)
 	return nil
 }

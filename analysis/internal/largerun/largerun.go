@@ -96,6 +96,9 @@ func (r Run) journal(dir string, start time.Time, window time.Duration) error {
 		recorder.Finish(time.Second)
 		c.Run(func(iv *measure.Interval) {
 			iv.Start, iv.End = time.Duration(second)*time.Second, time.Duration(second+1)*time.Second
+			if iv.Answers.Last > 0 { // each second's recorder begins at zero
+				iv.Answers.First, iv.Answers.Last = iv.Answers.First+iv.Start, iv.Answers.Last+iv.Start
+			}
 			sent := store.Traffic{Store: "10.0.0.1:20160", Messages: 100, Commands: int64(r.PerSecond), Sizes: map[int]int64{30: 100}}
 			other := store.Traffic{Store: "10.0.0.2:20160", Messages: 90, Commands: int64(r.PerSecond / 2), Sizes: map[int]int64{30: 90}}
 			err = errors.Join(err, j.Write(iv, float64(r.PerSecond), measure.HostSample{Cores: 2, CPU: time.Duration(400+random.IntN(200)) * time.Millisecond}, sent, other))
