@@ -95,6 +95,9 @@ type Report struct {
 	// Traffic is what the drivers sent; nil if they do not tell.
 	Traffic *Traffic `json:"traffic,omitempty"`
 
+	// Servers is what the stores said of themselves; nil if nobody asked them.
+	Servers *Servers `json:"servers,omitempty"`
+
 	Kinds       []KindRow  `json:"kinds"`
 	Percentiles []float64  `json:"percentiles,omitempty"` // those that were asked for
 	Errors      []ErrorRow `json:"errors"`

@@ -27,6 +27,8 @@ type Run struct {
 	detail   *Detail
 	answers  answers
 	blocks   *blocks
+	sent     *sentBins
+	servers  map[string][]results.ServerSample // by store
 }
 
 // ID is the run's name.
@@ -51,6 +53,7 @@ func Load(dir string) (*Run, error) {
 		}
 		r.workers = append(r.workers, w)
 	}
+	r.readServers()
 	r.window = findWindow(record, r.workers)
 	if err := r.read(); err != nil {
 		return nil, err
@@ -167,6 +170,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 	}
 	series, tracks := newSeries(&r.window, end), newTracks(r.workers, end, r.record.Paced)
 	r.blocks = newBlocks(&r.window)
+	r.sent = newSentBins(end)
 	heads := make([]*results.Interval, len(streams))
 	for i, s := range streams {
 		r.byWorker = append(r.byWorker, &totals{})
@@ -189,6 +193,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 		tracks.add(first, iv)
 		r.answers.add(iv)
 		r.blocks.add(iv)
+		r.sent.add(iv)
 	}
 	r.series, r.detail = series.close(), tracks.detail()
 	r.detail.Heat = series.heat()

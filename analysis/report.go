@@ -75,7 +75,7 @@ func (r *Run) Report(percentiles ...float64) *Report {
 		LaneDelayUS: measure.LatencyOf(r.fleet.lane),
 		CPUS:        r.cpuSeconds(),
 
-		Events:   append([]results.Event{}, r.events...),
+		Events:   withMoves(r.events, r.moves()),
 		Notes:    append([]string{}, r.window.notes...),
 		Warnings: append(append([]string{}, rec.Warnings...), r.warnings...),
 		Missing:  append([]string{}, r.missing...),
@@ -88,6 +88,7 @@ func (r *Run) Report(percentiles ...float64) *Report {
 		p.TargetOps = math.Round(due/seconds*1e6) / 1e6
 	}
 	p.Traffic = r.fleet.sent(rate)
+	p.Servers = r.serversReport()
 	if r.fleet.inFlight > 0 {
 		p.InFlight = rate(r.fleet.inFlight)
 	} else if all.service != nil { // results of earlier versions: Little's law, which knows nothing of what was never answered

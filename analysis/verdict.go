@@ -82,6 +82,9 @@ func judge(p *Report, r *Run) results.Verdict {
 	if text := limitText(p); text != "" {
 		findings = append(findings, text)
 	}
+	if s := p.Servers; s != nil && s.Counted != nil && s.Counted.Result == CountedMore {
+		findings = append(findings, s.Counted.Text)
+	}
 	if n := p.NoAnswer; n != nil {
 		findings = append(findings, fmt.Sprintf("no answer for %s at %s", units.Seconds(n.S), units.Seconds(n.AtS)))
 	}
@@ -102,6 +105,9 @@ func limitText(p *Report) string {
 	case ByOthers:
 		return "limited by other processes on the client's machine"
 	case ByServer:
+		if why := p.Servers.limits(); why != "" {
+			return "limited by the server: " + why
+		}
 		if few := fewConnections(p); few != "" && unansweredText(p) == "" {
 			return "limited by the server, or by the client's " + few
 		}

@@ -83,6 +83,7 @@ func (t *text) report(r *analysis.Report) {
 	t.line("")
 	t.latencies(r)
 	t.prose("", "", gap(r))
+	t.servers(r.Servers)
 	t.errors(r)
 	t.verification(r.Verification)
 	t.workers(r)

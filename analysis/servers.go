@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/results"
+)
+
+// Servers is what the stores said of themselves over the window. What a store does not say is nil, and not 0.
+type Servers struct {
+	Stores   []ServerRow     `json:"stores"`
+	Counted  *Counted        `json:"counted,omitempty"` // nil: there are too few readings
+	Findings []ServerFinding `json:"findings"`
+}
+
+// ServerRow is one store between the first and the last of its readings in the window.
+type ServerRow struct {
+	Store    string  `json:"store"`
+	FromS    float64 `json:"from_s"`
+	ToS      float64 `json:"to_s"`
+	Readings int     `json:"readings"`
+	Failed   int     `json:"readings_failed"`
+	Why      string  `json:"failed_why,omitempty"` // of the first
+
+	Requests   *float64    `json:"requests_per_s,omitempty"` // of clients, of all kinds
+	ServiceUS  *float64    `json:"request_mean_us,omitempty"`
+	Kinds      []ServedRow `json:"kinds"`
+	CPU        *float64    `json:"cpu_cores,omitempty"` // in use, on average
+	Cores      *float64    `json:"cores,omitempty"`     // that it may use
+	Pools      []PoolRow   `json:"pools"`
+	GRPC       []float64   `json:"grpc_threads,omitempty"` // share of a core that each used, falling
+	WriteUS    *float64    `json:"write_mean_us,omitempty"`
+	AppendUS   *float64    `json:"append_mean_us,omitempty"`
+	ApplyUS    *float64    `json:"apply_mean_us,omitempty"`
+	StallS     *float64    `json:"write_stall_s,omitempty"`
+	TooBusy    *float64    `json:"too_busy,omitempty"`
+	CacheHits  *float64    `json:"cache_hit_share,omitempty"`
+	Memory     *float64    `json:"memory_bytes,omitempty"` // at the end, as those below
+	Stored     *float64    `json:"stored_bytes,omitempty"`
+	Pending    *float64    `json:"pending_compaction_bytes,omitempty"`
+	PendingWas *float64    `json:"pending_compaction_bytes_before,omitempty"`
+	Leaders    *float64    `json:"leaders,omitempty"`
+	Regions    *float64    `json:"regions,omitempty"`
+
+	Series []ServerPoint `json:"series"`
+}
+
+// ServedRow is one kind of request, under TiKV's name.
+type ServedRow struct {
+	Kind   string  `json:"kind"`
+	PerS   float64 `json:"per_s"`
+	MeanUS float64 `json:"mean_us"` // 0: none
+}
+
+// PoolRow is one of the store's thread pools.
+type PoolRow struct {
+	Pool    string  `json:"pool"`
+	Threads float64 `json:"threads"` // as configured, or else as many as there are
+	CPU     float64 `json:"cpu_cores"`
+	Share   float64 `json:"share"` // of its threads, in use
+}
+
+// ServerPoint is a store between two readings, or at the second.
+type ServerPoint struct {
+	S        float64  `json:"s"` // of the second
+	Requests *float64 `json:"requests_per_s,omitempty"`
+	CPU      *float64 `json:"cpu_cores,omitempty"`
+	Pending  *float64 `json:"pending_compaction_bytes,omitempty"`
+	Leaders  *float64 `json:"leaders,omitempty"`
+	Regions  *float64 `json:"regions,omitempty"`
+}
+
+// maxSamples bounds what a report reads of the stores' figures: 25 stores for an hour at the usual interval.
+const maxSamples = 20_000
+
+// readServers reads what the stores said to any of the workers, by store and in the order of time.
+func (r *Run) readServers() {
+	n := 0
+	for _, w := range r.workers {
+		if n == maxSamples {
+			break
+		}
+		for s, err := range results.Servers(w.dir) {
+			var line *results.LineError
+			switch {
+			case err == nil:
+				if r.servers == nil {
+					r.servers = make(map[string][]results.ServerSample)
+				}
+				r.servers[s.Store] = append(r.servers[s.Store], s)
+				n++
+			case errors.Is(err, fs.ErrNotExist):
+				if w.info.Bytes[results.ServersFile] > 0 {
+					r.lacks(w.member.Name, results.ServersFile+" is not there")
+				}
+			case errors.As(err, &line):
+				r.damaged(w, err)
+			default:
+				r.warn(w.member.Name, err)
+			}
+			if n == maxSamples {
+				r.warn(w.member.Name, fmt.Errorf("%s: only the first %d readings are looked at", results.ServersFile, n))
+				break
+			}
+		}
+	}
+	for _, s := range r.servers {
+		slices.SortStableFunc(s, func(a, b results.ServerSample) int { return cmp.Compare(a.S, b.S) })
+	}
+}
+
+// serversReport says what the stores said of themselves; nil if nobody asked them.
+func (r *Run) serversReport() *Servers {
+	if len(r.servers) == 0 {
+		return nil
+	}
+	s := &Servers{Findings: []ServerFinding{}}
+	for _, address := range r.storesRead() {
+		s.Stores = append(s.Stores, newServerRow(address, readIn(r.servers[address], r.window.from, r.window.to)))
+	}
+	s.Counted = r.counted()
+	s.Findings = append(s.Findings, find(s.Stores)...)
+	return s
+}
+
+func (r *Run) storesRead() (all []string) {
+	for address := range r.servers {
+		all = append(all, address)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func readIn(all []results.ServerSample, from, to time.Duration) (in []results.ServerSample) {
+	for _, s := range all {
+		if s.S >= from.Seconds() && s.S <= to.Seconds() {
+			in = append(in, s)
+		}
+	}
+	return in
+}
+
+func newServerRow(address string, samples []results.ServerSample) ServerRow {
+	row := ServerRow{Store: address, Kinds: []ServedRow{}, Pools: []PoolRow{}, Series: []ServerPoint{}}
+	var read []results.ServerSample
+	for _, s := range samples {
+		if s.Figures == nil {
+			row.Failed++
+			row.Why = cmp.Or(row.Why, s.Missing)
+			continue
+		}
+		row.Readings++
+		if n := len(read); n > 0 && restarted(&read[n-1], &s) {
+			read = nil // what it counted before is gone
+		}
+		read = append(read, s)
+		point := ServerPoint{S: s.S, Pending: figure(&s, "pending_compaction_bytes"), Leaders: figure(&s, "leaders"), Regions: figure(&s, "regions")}
+		if n := len(read); n > 1 {
+			d := growth{&read[n-2], &read[n-1]}
+			point.Requests, point.CPU = d.rate(d.requests()), d.rate(d.of("cpu_seconds_total"))
+		}
+		row.Series = append(row.Series, point)
+	}
+	if len(read) < 2 {
+		return row
+	}
+	d := growth{&read[0], &read[len(read)-1]}
+	last := d.last
+	row.FromS, row.ToS = d.first.S, last.S
+	row.Requests, row.CPU = d.rate(d.requests()), d.rate(d.of("cpu_seconds_total"))
+	row.ServiceUS = d.meanUS(d.sum("request_seconds_total."), d.requests())
+	for name := range last.Figures {
+		if kind, ok := strings.CutPrefix(name, "requests_total."); ok {
+			if n := d.since(name); n != nil && *n > 0 {
+				served := ServedRow{Kind: kind, PerS: *n / d.seconds()}
+				if mean := d.meanUS(d.since("request_seconds_total."+kind), n); mean != nil {
+					served.MeanUS = *mean
+				}
+				row.Kinds = append(row.Kinds, served)
+			}
+		}
+		if pool, ok := strings.CutPrefix(name, "pool_cpu_seconds_total."); ok {
+			threads := cmp.Or(last.Figures["pool_size."+pool], last.Figures["pool_threads."+pool])
+			if used := d.rate(d.of(name)); used != nil && threads > 0 {
+				row.Pools = append(row.Pools, PoolRow{Pool: pool, Threads: threads, CPU: *used, Share: *used / threads})
+			}
+		}
+		if strings.HasPrefix(name, "grpc_thread_cpu_seconds_total.") {
+			if used := d.rate(d.of(name)); used != nil {
+				row.GRPC = append(row.GRPC, *used)
+			}
+		}
+	}
+	slices.SortFunc(row.Kinds, func(a, b ServedRow) int { return strings.Compare(a.Kind, b.Kind) })
+	slices.SortFunc(row.Pools, func(a, b PoolRow) int { return strings.Compare(a.Pool, b.Pool) })
+	slices.SortFunc(row.GRPC, func(a, b float64) int { return cmp.Compare(b, a) })
+	row.WriteUS = d.meanUS(d.of("write_seconds_total"), d.of("writes_total"))
+	row.AppendUS = d.meanUS(d.of("append_seconds_total"), d.of("appends_total"))
+	row.ApplyUS = d.meanUS(d.of("apply_seconds_total"), d.of("applies_total"))
+	row.StallS, row.TooBusy = d.of("stall_seconds_total"), d.since("too_busy_total")
+	if hits, misses := d.of("cache_hits_total"), d.of("cache_misses_total"); hits != nil && misses != nil && *hits+*misses > 0 {
+		share := *hits / (*hits + *misses)
+		row.CacheHits = &share
+	}
+	row.Cores, row.Memory, row.Stored = figure(last, "cores"), figure(last, "memory_bytes"), figure(last, "stored_bytes")
+	row.Pending, row.PendingWas = figure(last, "pending_compaction_bytes"), figure(d.first, "pending_compaction_bytes")
+	row.Leaders, row.Regions = figure(last, "leaders"), figure(last, "regions")
+	return row
+}
+
+func figure(s *results.ServerSample, name string) *float64 {
+	if v, there := s.Figures[name]; there {
+		return &v
+	}
+	return nil
+}
+
+// restarted tells whether totals began anew between two readings. Those of threads may fall when one ends.
+func restarted(before, after *results.ServerSample) bool {
+	for name, was := range before.Figures {
+		if now, there := after.Figures[name]; there && strings.HasPrefix(name, "requests_total.") && now < was {
+			return true
+		}
+	}
+	return before.Figures["start_time_seconds"] != after.Figures["start_time_seconds"]
+}
+
+// growth is what totals grew by between two readings of one process.
+type growth struct{ first, last *results.ServerSample }
+
+func (d growth) seconds() float64 { return d.last.S - d.first.S }
+
+// of returns by how much a total grew; nil if one of the readings lacks it.
+func (d growth) of(name string) *float64 {
+	was, there := d.first.Figures[name]
+	now, still := d.last.Figures[name]
+	if !there || !still {
+		return nil
+	}
+	grew := max(0, now-was)
+	return &grew
+}
+
+// since is of, for totals that are absent until the first time.
+func (d growth) since(name string) *float64 {
+	now, there := d.last.Figures[name]
+	if !there {
+		return nil
+	}
+	grew := max(0, now-d.first.Figures[name])
+	return &grew
+}
+
+// sum adds up the totals whose names begin so; nil if there are none.
+func (d growth) sum(prefix string) (sum *float64) {
+	for name := range d.last.Figures {
+		if strings.HasPrefix(name, prefix) {
+			if sum == nil {
+				sum = new(float64)
+			}
+			*sum += *d.since(name)
+		}
+	}
+	return sum
+}
+
+// requests is how many requests of clients were answered.
+func (d growth) requests() *float64 { return d.sum("requests_total.") }
+
+func (d growth) rate(grew *float64) *float64 {
+	if grew == nil || d.seconds() <= 0 {
+		return nil
+	}
+	rate := *grew / d.seconds()
+	return &rate
+}
+
+func (d growth) meanUS(seconds, count *float64) *float64 {
+	if seconds == nil || count == nil || *count == 0 {
+		return nil
+	}
+	mean := *seconds / *count * 1e6
+	return &mean
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/store"
+)
+
+// page is what a real store said once, in part.
+var page = map[string]float64{
+	"cores": 4, "cpu_seconds_total": 307, "start_time_seconds": 1796098316, "memory_bytes": 546729984,
+	"requests_total.raw_get": 1331175, "request_seconds_total.raw_get": 1500, "leaders": 30, "regions": 81,
+	"pool_cpu_seconds_total.unified_read_pool": 50, "pool_size.unified_read_pool": 4, "pool_threads.unified_read_pool": 4,
+	"pool_cpu_seconds_total.rocksdb_low": 70, "pool_threads.rocksdb_low": 2,
+	"grpc_thread_cpu_seconds_total.4607": 41.13, "grpc_thread_cpu_seconds_total.4608": 38.57,
+	"pending_compaction_bytes": 621550339, "stall_seconds_total": 0, "stored_bytes": 989409783,
+}
+
+// tenLater is the page ten seconds later, with some figures grown, and those of a growth of NaN gone.
+func tenLater(grown map[string]float64) []results.ServerSample {
+	later := maps.Clone(page)
+	later["requests_total.raw_get"] += 1000
+	first := maps.Clone(page)
+	for name, by := range grown {
+		later[name] += by
+		if math.IsNaN(by) {
+			delete(later, name)
+			delete(first, name)
+		}
+	}
+	return []results.ServerSample{{S: 2, Store: "a:1", Figures: first}, {S: 12, Store: "a:1", Figures: later}}
+}
+
+// Each rule holds for the page on which it is told, and no rule for one that says less, or nothing of it.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		grown map[string]float64
+		rule  string // "": none
+		text  string
+	}{
+		"idle":                  {nil, "", ""},
+		"full pool":             {map[string]float64{"pool_cpu_seconds_total.unified_read_pool": 38.8}, "pool", "the unified_read_pool pool of store a:1 at 97 % of its 4 threads"},
+		"pool almost full":      {map[string]float64{"pool_cpu_seconds_total.unified_read_pool": 35}, "", ""},
+		"busy compaction":       {map[string]float64{"pool_cpu_seconds_total.rocksdb_low": 20}, "", ""},
+		"one gRPC thread":       {map[string]float64{"grpc_thread_cpu_seconds_total.4608": 9.8}, "grpc-thread", "one of 2 gRPC threads of store a:1 at 98 %"},
+		"both gRPC threads":     {map[string]float64{"grpc_thread_cpu_seconds_total.4608": 9.8, "grpc_thread_cpu_seconds_total.4607": 9.7}, "", ""},
+		"stalls":                {map[string]float64{"stall_seconds_total": 8}, "write-stall", "for 8 s"},
+		"few stalls":            {map[string]float64{"stall_seconds_total": 0.4}, "", ""},
+		"stalls unknown":        {map[string]float64{"stall_seconds_total": math.NaN()}, "", ""},
+		"compaction":            {map[string]float64{"pending_compaction_bytes": 12e9}, "pending-compaction", "grew by 12.0 GB"},
+		"compaction went down":  {map[string]float64{"pending_compaction_bytes": -5e8}, "", ""},
+		"all cores":             {map[string]float64{"cpu_seconds_total": 38}, "cores", "store a:1 used 95 % of its 4 cores"},
+		"cores unknown":         {map[string]float64{"cpu_seconds_total": 38, "cores": math.NaN()}, "", ""},
+		"CPU unknown":           {map[string]float64{"cpu_seconds_total": math.NaN()}, "", ""},
+		"started anew, and low": {map[string]float64{"start_time_seconds": 5, "stall_seconds_total": 8}, "", ""},
+	} {
+		row := newServerRow("a:1", tenLater(test.grown))
+		found := find([]ServerRow{row})
+		switch {
+		case test.rule == "" && len(found) > 0:
+			t.Errorf("%s: %+v", name, found)
+		case test.rule != "" && (len(found) != 1 || found[0].Rule != test.rule || !strings.Contains(found[0].Text, test.text)):
+			t.Errorf("%s: %+v, want %s with %q", name, found, test.rule, test.text)
+		}
+	}
+	all, none := 100.0, 0.0
+	if found := find([]ServerRow{{Store: "a", Requests: &all}, {Store: "b", Requests: &none}}); len(found) != 1 || found[0].Rule != "one-store" {
+		t.Errorf("all on one store: %+v", found)
+	}
+	if found := find([]ServerRow{{Store: "a", Requests: &all}, {Store: "b"}}); len(found) > 0 {
+		t.Errorf("what one store got is unknown: %+v", found)
+	}
+}
+
+// What a store does not say is nil.
+func TestGapsAreNoZeros(t *testing.T) {
+	t.Parallel()
+	samples := []results.ServerSample{
+		{S: 2, Figures: map[string]float64{"leaders": 3}}, {S: 7, Missing: "no answer"}, {S: 12, Figures: map[string]float64{"leaders": 4}},
+	}
+	row := newServerRow("a:1", samples)
+	if row.Requests != nil || row.CPU != nil || row.StallS != nil || row.Pending != nil || row.Leaders == nil || *row.Leaders != 4 || row.Failed != 1 || row.Readings != 2 || row.Why != "no answer" {
+		t.Errorf("%+v", row)
+	}
+}
+
+// lateStore is a store whose threads keep their counts, and hand them over with the first request that comes a second
+// after the last time.
+type lateStore struct {
+	kept   []float64
+	handed []float64 // when
+	told   float64
+}
+
+func (l *lateStore) serve(at float64, thread int) {
+	l.kept[thread]++
+	if at-l.handed[thread] >= 1 {
+		l.told += l.kept[thread]
+		l.kept[thread], l.handed[thread] = 0, at
+	}
+}
+
+// compared plays a run of some seconds on a late store, with another client that adds a share of its commands.
+func compared(r *rand.Rand, seconds int, rate func(second int) int, other float64) *Counted {
+	end := time.Duration(seconds) * time.Second
+	run := &Run{window: window{from: 0, to: end}, sent: newSentBins(end), servers: map[string][]results.ServerSample{}}
+	l := &lateStore{kept: make([]float64, 5), handed: make([]float64, 5)}
+	for i := range l.handed {
+		l.handed[i], l.kept[i] = -r.Float64(), float64(r.IntN(1000)) // of an earlier load
+	}
+	reading := 0.5
+	for second := range seconds {
+		n := rate(second)
+		run.sent.add(&results.Interval{Second: results.Second{Start: time.Duration(second) * time.Second, End: time.Duration(second+1) * time.Second},
+			Traffic: []store.Traffic{{Store: "a:1", Commands: int64(n), Messages: int64(n)}}})
+		all := int(math.Round(float64(n) * (1 + other)))
+		for i := range all {
+			at := float64(second) + float64(i)/float64(all)
+			for reading <= at {
+				run.servers["a:1"] = append(run.servers["a:1"], results.ServerSample{S: reading, Store: "a:1", Figures: map[string]float64{"requests_total.raw_get": l.told}})
+				reading += 1 + 4*r.Float64()
+			}
+			l.serve(at, r.IntN(5))
+		}
+	}
+	return run.counted()
+}
+
+// A cluster that nobody else uses is never said to be used by others, however late its counts are.
+func TestQuietClusterIsNotAccused(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		base, swing := 20+r.IntN(2000), r.Float64()
+		rate := func(int) int { return int(float64(base) * (1 - swing*r.Float64())) }
+		if seed%3 == 0 { // a load that all but stops, and comes back
+			rate = func(second int) int {
+				if second/4%2 == 0 {
+					return base
+				}
+				return base / 50
+			}
+		}
+		if c := compared(r, 5+r.IntN(40), rate, 0); c != nil && c.Result == CountedMore {
+			t.Errorf("seed %d: %+v", seed, c)
+		}
+	}
+}
+
+// Another client's tenth is found in a run that is long enough, and sized.
+func TestAnotherClientIsFound(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		c := compared(rand.New(rand.NewPCG(seed, 2)), 60, func(int) int { return 5000 }, 0.1)
+		if c == nil || c.Result != CountedMore || math.Abs(c.Change-0.1) > c.Resolution || !strings.Contains(c.Text, "something else uses this cluster") {
+			t.Errorf("seed %d: %+v", seed, c)
+		}
+	}
+	if c := compared(rand.New(rand.NewPCG(1, 2)), 5, func(int) int { return 5000 }, 0.1); c != nil && c.Result != CountedUnknown && c.Result != CountedEqual {
+		t.Errorf("in a short run: %+v", c)
+	}
+}
+
+// Leaders and regions that move, and stores that fall silent, are events in the order of time.
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	at := func(s, leaders float64) results.ServerSample {
+		return results.ServerSample{S: s, Figures: map[string]float64{"leaders": leaders}}
+	}
+	r := &Run{record: &results.Run{}, servers: map[string][]results.ServerSample{
+		"a:1": {at(0, 10), at(5, 10), {S: 10, Missing: "refused"}, {S: 15, Missing: "refused"}, at(20, 0)},
+		"b:1": {at(0, 10), at(5, 10), at(10.5, 20), at(15, 20)},
+	}}
+	var got []string
+	for _, e := range r.moves() {
+		got = append(got, e.Kind+": "+e.Text)
+	}
+	want := []string{"store-silent: a:1 does not tell its figures any more: refused", "leaders: b:1 leads 20 regions, 10 before",
+		"store-back: a:1 tells its figures again", "leaders: a:1 leads 0 regions, 10 before"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
