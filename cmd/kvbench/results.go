@@ -163,7 +163,7 @@ func (a *app) removeRuns(dirs []string, yes bool) (err error) {
 			err = fmt.Errorf("%s is no folder", dir)
 		}
 		if err != nil {
-			return usage(err)
+			return usage(fmt.Errorf("nothing is removed: %w; kvbench results lists the runs that there are", err))
 		}
 		rec, err := results.ReadRun(dir)
 		if errors.Is(err, fs.ErrNotExist) {
