@@ -85,13 +85,21 @@ func (b *blocks) close() {
 	for k := range b.open {
 		for q := range b.open[k] {
 			if sum := &b.open[k][q]; sum.Count() > 0 {
-				packed := hdrhistogram.NewPacked(measure.Lowest, sum.Highest(), measure.Digits)
-				sum.Each(func(us, count int64) {
-					_ = packed.RecordValues(us, count) // fails only beyond the range, which is the same
-				})
-				b.all[b.current].latencies[k][q] = packed
+				b.all[b.current].latencies[k][q] = pack(sum)
 				sum.Reset()
 			}
 		}
 	}
+}
+
+// pack makes a histogram of a sum that takes little memory; nil if the sum is empty.
+func pack(sum *measure.Sum) *hdrhistogram.PackedHistogram {
+	if sum.Count() == 0 {
+		return nil
+	}
+	packed := hdrhistogram.NewPacked(measure.Lowest, sum.Highest(), measure.Digits)
+	sum.Each(func(us, count int64) {
+		_ = packed.RecordValues(us, count) // fails only beyond the range, which is the same
+	})
+	return packed
 }

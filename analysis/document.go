@@ -120,6 +120,9 @@ type Report struct {
 	Warnings []string        `json:"warnings"`
 	Missing  []string        `json:"missing"`
 
+	// Disturbances is nil if it is not known what there was.
+	Disturbances []Disturbance `json:"disturbances"`
+
 	Series []Point `json:"series"`
 	Curves []Curve `json:"curves"`
 

@@ -29,6 +29,7 @@ type Run struct {
 	blocks   *blocks
 	sent     *sentBins
 	servers  map[string][]results.ServerSample // by store
+	course   course
 }
 
 // ID is the run's name.
@@ -171,6 +172,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 	series, tracks := newSeries(&r.window, end), newTracks(r.workers, end, r.record.Paced)
 	r.blocks = newBlocks(&r.window)
 	r.sent = newSentBins(end)
+	r.course = newCourse(r, series)
 	heads := make([]*results.Interval, len(streams))
 	for i, s := range streams {
 		r.byWorker = append(r.byWorker, &totals{})
@@ -194,6 +196,7 @@ func (r *Run) merge(streams []chan *results.Interval) {
 		r.answers.add(iv)
 		r.blocks.add(iv)
 		r.sent.add(iv)
+		r.course.add(iv)
 	}
 	r.series, r.detail = series.close(), tracks.detail()
 	r.detail.Heat = series.heat()

@@ -136,6 +136,8 @@ func (r *Run) Report(percentiles ...float64) *Report {
 	if all.service != nil && rec.Phase != "verify" {
 		p.NoAnswer = r.noAnswer(p.BatchesPS, time.Duration(all.service.ValueAtPercentile(50))*time.Microsecond)
 	}
+	p.Events = r.course.withEvents(p.Events)
+	p.Disturbances = r.disturbances(p)
 	p.Hang = r.hang(&all, p.NoAnswer)
 	p.Limit = limitOf(p, r)
 	p.Verdict = judge(p, r)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -38,6 +40,10 @@ type bin struct {
 	inFlight         float64               // calls × seconds
 	covered          float64               // seconds × workers whose journals tell of them
 	failed           [measure.Rows]float64 // operations
+
+	// Of the intervals that begin in it, for the account of what disturbed the run.
+	queued            int64
+	service, response *hdrhistogram.PackedHistogram
 }
 
 func newSeries(w *window, end time.Duration) *series {
@@ -85,6 +91,7 @@ func (s *series) add(iv *results.Interval) {
 			}
 		}
 	}
+	s.bins[first].queued += iv.Second.Queued
 	for _, h := range iv.Histograms {
 		if !answered(h.Row) {
 			continue
@@ -126,6 +133,7 @@ func (s *series) complete() {
 	p.quantiles("lag", &s.lag, &p.LagP50, &p.LagP99, nil, &p.LagMax)
 	p.quantiles("service", &s.service, &p.ServiceP50, &p.ServiceP99, &p.ServiceP999, &p.ServiceMax)
 	p.quantiles("response", &s.response, &p.ResponseP50, &p.ResponseP99, &p.ResponseP999, &p.ResponseMax)
+	b.service, b.response = pack(&s.service), pack(&s.response)
 	s.points = append(s.points, p)
 	s.serviceHeat.add(i, &s.service)
 	s.responseHeat.add(i, &s.response)

@@ -37,6 +37,8 @@ const (
 	silenceLeast = time.Second
 	silenceCalls = 10 // so many calls are usually answered, or due, in that time
 	silenceLong  = 3  // so many times the typical service time
+
+	shortSilence = time.Second / 2 // of no shorter ones anything is said
 )
 
 // noAnswer finds the longest time without an answer; nil if it is not known, or nothing
@@ -45,21 +47,11 @@ func (r *Run) noAnswer(batchesPS float64, p50 time.Duration) *NoAnswer {
 	if r.answers.unknown || len(r.answers.spans) == 0 {
 		return nil
 	}
-	spans := slices.Clone(r.answers.spans)
-	slices.SortFunc(spans, func(a, b measure.Answers) int { return int(a.First - b.First) })
 	longest := gap{r.window.from, r.window.from}
-	last := r.window.from
-	until := func(t time.Duration) {
-		if t = min(t, r.window.to); t-last > longest.to-longest.from {
-			longest = gap{last, t}
+	for _, g := range r.silences(r.window.from, r.window.to) {
+		if g.to-g.from > longest.to-longest.from {
+			longest = g
 		}
-	}
-	for _, s := range spans {
-		until(s.First)
-		last = max(last, s.Last)
-	}
-	if ended := r.ended().AtS; ended >= r.window.to.Seconds() { // else nobody listened to the end
-		until(r.window.to)
 	}
 	length := longest.to - longest.from
 	if length < max(silenceLeast, silenceLong*p50) || batchesPS*length.Seconds() < silenceCalls {
@@ -69,4 +61,24 @@ func (r *Run) noAnswer(batchesPS float64, p50 time.Duration) *NoAnswer {
 		return nil // hardly anything was due
 	}
 	return &NoAnswer{AtS: longest.from.Seconds(), S: length.Seconds()}
+}
+
+// silences are the times between two moments in which no worker was answered anything, in their order, without those shorter than shortSilence.
+func (r *Run) silences(from, to time.Duration) (all []gap) {
+	spans := slices.Clone(r.answers.spans)
+	slices.SortFunc(spans, func(a, b measure.Answers) int { return int(a.First - b.First) })
+	last := from
+	until := func(t time.Duration) {
+		if t = min(t, to); t-last >= shortSilence {
+			all = append(all, gap{last, t})
+		}
+	}
+	for _, s := range spans {
+		until(s.First)
+		last = max(last, s.Last)
+	}
+	if r.ended().AtS >= to.Seconds() { // else nobody listened to the end
+		until(to)
+	}
+	return all
 }

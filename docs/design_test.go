@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"internal/plainfile", "internal/printable"},
 	{"internal/tlsfile"},
 	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile", "internal/dirlock",
-		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/internal/golden", "internal/peers/bare",
+		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/dips", "analysis/internal/golden", "internal/peers/bare",
 		"deploy/monitoring", "k8s", "internal/playground"},
 	{"internal/spec", "internal/store", "internal/control", "internal/kube", "internal/peers"},
 	{"internal/workload", "internal/store/kit", "internal/store/memory", "internal/servermetrics"},

@@ -67,6 +67,9 @@ func (m *markdown) report(r *analysis.Report) {
 	for _, e := range r.Errors {
 		m.point("error", fmt.Sprintf("%s %s %s: %s", e.Kind, e.Class, units.Count(e.Count), e.FirstText))
 	}
+	for i := range r.Disturbances {
+		m.point("disturbance", disturbance(&r.Disturbances[i], r.Paced))
+	}
 	if v := r.Verification; v != nil {
 		m.point("verification", v.Text())
 		for _, p := range v.Problems[:min(len(v.Problems), shownProblems)] {

@@ -85,6 +85,7 @@ func (t *text) report(r *analysis.Report) {
 	t.prose("", "", gap(r))
 	t.servers(r.Servers)
 	t.errors(r)
+	t.disturbances(r)
 	t.verification(r.Verification)
 	t.workers(r)
 	for _, n := range r.Notes {

@@ -28,6 +28,12 @@ const (
 	WorkerBack = "worker-back" // it was lost, and answers again
 )
 
+// Other kinds of events that may change how a run goes.
+const (
+	TargetChanged = "target"
+	Annotation    = "annotation" // somebody said that something happened
+)
+
 // EventLog appends to a run's events. It is safe for concurrent use.
 type EventLog struct {
 	mu   sync.Mutex
