@@ -286,6 +286,9 @@ func TestVerdict(t *testing.T) {
 		{"objective met", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}}
 		}}, exitcode.Valid, ByTarget, nil},
+		{"objective on a percentile of too few operations", &fixture{window: 5 * s, target: 100, change: func(r *results.Run) {
+			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99_99", LimitUS: 1e9}}
+		}}, exitcode.SLO, ByTarget, []string{"it is unknown whether the objective was met", "calls are too few for READ response p99.99"}},
 		{"objective missed", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
 			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99_9", LimitUS: 500}}
 		}}, exitcode.SLO, ByTarget, []string{"READ response p99.9", "above 500 µs"}},

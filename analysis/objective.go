@@ -57,6 +57,8 @@ func missed(p *Report, r *Run, o results.Objective) string {
 		return fmt.Sprintf(missedPrefix+"%s is at least %s, above %s, with %s that were never answered", name, units.Micros(metric.Of(least)), units.Micros(limit), units.Count(never.Operations))
 	case measured == nil:
 		return fmt.Sprintf("objective %s was not measured", name)
+	case !metric.Carried(measured):
+		return fmt.Sprintf("it is unknown whether the objective was met: %s %s are too few for %s", units.Count(row.Batches), units.Plural(row.Batches, "call", "calls"), name)
 	case slices.Contains(measured.AtLeast, metric.Name):
 		return fmt.Sprintf("it is unknown whether the objective was met: %s is %s", name, metric.Show(measured))
 	case never != nil && !metric.within(r.okOf(o), never.CutOffCalls+never.SkippedSlots, o.LimitUS):
