@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,13 +71,33 @@ replicated, and without --data nothing is kept.`,
 	f.StringSliceVar(&o.Keyspaces, "keyspace", nil, "keyspaces of API V2, besides DEFAULT")
 	f.IntVar(&o.Regions, "regions", 0, "regions at the start, split evenly over go-ycsb's keys (default 4 per store)")
 	f.StringSliceVar(&splitKeys, "split-key", nil, "`key`s to split at instead")
-	f.DurationVar(&o.ElectionDelay, "election-delay", 0, "from the loss of a leader to the next one (default 1s)")
+	f.Var((*electionDelay)(&o.ElectionDelay), "election-delay", "from the loss of a leader to the next one (default 1s); real: 12s, as TiKV's stock timing has it at the least")
 	f.StringVar(&o.TLS.CA, "tls-ca", "", "PEM `file` of the CA; clients must show a certificate signed by it")
 	f.StringVar(&o.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate")
 	f.StringVar(&o.TLS.Key, "tls-key", "", "PEM `file` of its key")
 	f.BoolVar(&verbose, "verbose", false, "log what happens")
 	cmd.AddCommand(a.ctlCommand())
 	return cmd
+}
+
+// electionDelay is the value of --election-delay.
+type electionDelay time.Duration
+
+// realElectionDelay is about what a killed store's regions are without a leader on TiKV with stock timing: 10 to 20 s.
+const realElectionDelay = 12 * time.Second
+
+func (d *electionDelay) Type() string { return "duration" }
+
+func (d *electionDelay) String() string { return time.Duration(*d).String() }
+
+func (d *electionDelay) Set(text string) error {
+	if text == "real" {
+		*d = electionDelay(realElectionDelay)
+		return nil
+	}
+	parsed, err := time.ParseDuration(text)
+	*d = electionDelay(parsed)
+	return err
 }
 
 func (a *app) playground(o playground.Options) error {

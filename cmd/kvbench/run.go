@@ -86,6 +86,7 @@ func (a *app) runCommand() *cobra.Command {
 		Args: tikvAlone,
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
+	cmd.Flags().DurationVar(&b.settle, "settle", 0, "wait up to so long until the cluster has come to rest (kvbench settle), then begin in any case")
 	// A load of which a worker is lost is not complete, and a verification has not seen everything.
 	cmd.Flags().IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
 	addOnLoss(cmd.Flags(), &b.limits)
@@ -142,9 +143,10 @@ type bench struct {
 	lease  time.Duration
 	limits results.Limits
 
-	split        splitting // the table, before a load
-	verify       bool      // the table, after a load
-	verifyWrites bool      // after a run
+	split        splitting     // the table, before a load
+	settle       time.Duration // the cluster is waited for so long before a run
+	verify       bool          // the table, after a load
+	verifyWrites bool          // after a run
 }
 
 func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
@@ -174,6 +176,13 @@ func (b *bench) do(ctx context.Context, fleet *coordinator.Fleet, job coordinato
 	var all []*coordinator.Summary
 	if err := b.split.do(ctx, fleet, &job); err != nil {
 		return nil, err
+	}
+	if b.settle > 0 {
+		done, err := fleet.Settle(ctx, job.Spec, b.settle, job.Warn)
+		if err != nil && exitcode.Of(err) != exitcode.Degraded {
+			return nil, err
+		}
+		job.Warn(done) // a run on a cluster that is not settled is marked as one
 	}
 	summary, err := fleet.Run(ctx, job)
 	if summary != nil {

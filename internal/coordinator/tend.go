@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
@@ -37,6 +38,18 @@ func (f *Fleet) Clean(ctx context.Context, s *spec.Spec, out string, really bool
 		return done.GetDone(), err
 	}
 	return done.GetDone(), nil
+}
+
+// Settle has the first worker wait until the database has come to rest, or so long has passed: an error of code
+// [exitcode.Degraded] then says why it has not.
+func (f *Fleet) Settle(ctx context.Context, s *spec.Spec, most time.Duration, say func(string)) (string, error) {
+	done, err := f.tend(ctx, &workerpb.TendRequest{
+		Properties: s.Properties(), Chore: &workerpb.TendRequest_Settle{Settle: &workerpb.Settle{MostNanos: int64(most)}},
+	}, say)
+	if err == nil && done.GetGaveUp() {
+		err = exitcode.With(exitcode.Degraded, errors.New(done.GetDone()))
+	}
+	return done.GetDone(), err
 }
 
 // tend has the first worker do a chore, and returns the last piece of its answer.

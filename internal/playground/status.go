@@ -63,12 +63,13 @@ var (
 	coresMetric    = prometheus.NewDesc("tikv_server_cpu_cores_quota", "Cores that the process may use.", nil, nil)
 	commandsMetric = prometheus.NewDesc("tikv_grpc_msg_duration_seconds", "From the arrival of a command to its answer.", []string{"type", "priority"}, nil)
 	regionsMetric  = prometheus.NewDesc("tikv_raftstore_region_count", "Regions of the store, and those that it leads.", []string{"type"}, nil)
+	pendingMetric  = prometheus.NewDesc("tikv_engine_pending_compaction_bytes", "Bytes that wait for compaction: this store's part of those of the database, which all stores share evenly.", []string{"cf", "db"}, nil)
 	busyMetric     = prometheus.NewDesc("tikv_scheduler_too_busy_total", "Commands that were refused with ServerIsBusy.", []string{"type"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
 func (m storeMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{infoMetric, coresMetric, commandsMetric, regionsMetric, busyMetric} {
+	for _, d := range []*prometheus.Desc{infoMetric, coresMetric, commandsMetric, regionsMetric, pendingMetric, busyMetric} {
 		to <- d
 	}
 }
@@ -97,6 +98,7 @@ func (m storeMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(regionsMetric, float64(peers), "region")
 	gauge(regionsMetric, float64(leaders), "leader")
+	gauge(pendingMetric, float64(m.storage.db.Metrics().Compact.EstimatedDebt)/float64(len(m.cluster.stores)), "default", "kv")
 	if n := m.stats.refusedByType()["ServerIsBusy"]; n > 0 { // as in TiKV, absent until it happens
 		to <- prometheus.MustNewConstMetric(busyMetric, prometheus.CounterValue, float64(n), "raw")
 	}

@@ -32,4 +32,5 @@ type Region struct {
 	ID         uint64
 	Start, End []byte // End is excluded; empty ones are those of the key space
 	Leader     uint64 // the store that serves it; 0: none at present
+	Peers      int    // stores that keep it
 }

@@ -106,6 +106,9 @@ func (r *run) ready(ctx context.Context, found *workerpb.PrepareResponse) (err e
 	if err := r.task.before(newTable(r.engine), found); err != nil {
 		return err
 	}
+	if err := r.engine.examine(ctx, found); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

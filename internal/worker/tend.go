@@ -95,6 +95,8 @@ func (w *Worker) tend(ctx context.Context, s *spec.Spec, req *workerpb.TendReque
 		resp.Done, err = c.split(ctx, int(req.GetSplit().GetRegions()), req.GetSplit().GetForce())
 	case req.GetClean() != nil:
 		resp.Done, err = c.clean(ctx, req.GetClean().GetReally())
+	case req.GetSettle() != nil:
+		resp.Done, resp.GaveUp, err = c.settle(ctx, time.Duration(req.GetSettle().GetMostNanos()))
 	default:
 		err = refusal{errors.New("this worker does not know the chore: use the same kvbench everywhere")}
 	}

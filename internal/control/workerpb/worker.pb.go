@@ -2203,6 +2203,7 @@ type TendRequest struct {
 	//
 	//	*TendRequest_Split
 	//	*TendRequest_Clean
+	//	*TendRequest_Settle
 	Chore         isTendRequest_Chore `protobuf_oneof:"chore"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2270,6 +2271,15 @@ func (x *TendRequest) GetClean() *Clean {
 	return nil
 }
 
+func (x *TendRequest) GetSettle() *Settle {
+	if x != nil {
+		if x, ok := x.Chore.(*TendRequest_Settle); ok {
+			return x.Settle
+		}
+	}
+	return nil
+}
+
 type isTendRequest_Chore interface {
 	isTendRequest_Chore()
 }
@@ -2282,9 +2292,15 @@ type TendRequest_Clean struct {
 	Clean *Clean `protobuf:"bytes,3,opt,name=clean,proto3,oneof"`
 }
 
+type TendRequest_Settle struct {
+	Settle *Settle `protobuf:"bytes,4,opt,name=settle,proto3,oneof"`
+}
+
 func (*TendRequest_Split) isTendRequest_Chore() {}
 
 func (*TendRequest_Clean) isTendRequest_Chore() {}
+
+func (*TendRequest_Settle) isTendRequest_Chore() {}
 
 // Split splits the range of a load's keys into regions, and spreads them over the stores.
 type Split struct {
@@ -2384,18 +2400,64 @@ func (x *Clean) GetReally() bool {
 	return false
 }
 
+// Settle waits until the database has come to rest.
+type Settle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MostNanos     int64                  `protobuf:"varint,1,opt,name=most_nanos,json=mostNanos,proto3" json:"most_nanos,omitempty"` // then it gives up
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Settle) Reset() {
+	*x = Settle{}
+	mi := &file_workerpb_worker_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settle) ProtoMessage() {}
+
+func (x *Settle) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settle.ProtoReflect.Descriptor instead.
+func (*Settle) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Settle) GetMostNanos() int64 {
+	if x != nil {
+		return x.MostNanos
+	}
+	return 0
+}
+
 type TendResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Progress      string                 `protobuf:"bytes,1,opt,name=progress,proto3" json:"progress,omitempty"`                     // what is being done
 	Done          string                 `protobuf:"bytes,2,opt,name=done,proto3" json:"done,omitempty"`                             // in the last piece: what it came to
 	ClusterId     uint64                 `protobuf:"varint,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // in the last piece
+	GaveUp        bool                   `protobuf:"varint,4,opt,name=gave_up,json=gaveUp,proto3" json:"gave_up,omitempty"`          // of settle: it is not known to be at rest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TendResponse) Reset() {
 	*x = TendResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[34]
+	mi := &file_workerpb_worker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2469,7 @@ func (x *TendResponse) String() string {
 func (*TendResponse) ProtoMessage() {}
 
 func (x *TendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[34]
+	mi := &file_workerpb_worker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2482,7 @@ func (x *TendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TendResponse.ProtoReflect.Descriptor instead.
 func (*TendResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{34}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TendResponse) GetProgress() string {
@@ -2442,6 +2504,13 @@ func (x *TendResponse) GetClusterId() uint64 {
 		return x.ClusterId
 	}
 	return 0
+}
+
+func (x *TendResponse) GetGaveUp() bool {
+	if x != nil {
+		return x.GaveUp
+	}
+	return false
 }
 
 var File_workerpb_worker_proto protoreflect.FileDescriptor
@@ -2626,13 +2695,14 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x13modified_unix_nanos\x18\x03 \x01(\x03R\x11modifiedUnixNanos\x12\x16\n" +
 	"\x06active\x18\x04 \x01(\bR\x06active\x12\x12\n" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x1c\n" +
-	"\tcollected\x18\x06 \x01(\bR\tcollected\"\xf4\x01\n" +
+	"\tcollected\x18\x06 \x01(\bR\tcollected\"\xa2\x02\n" +
 	"\vTendRequest\x12G\n" +
 	"\n" +
 	"properties\x18\x01 \x03(\v2'.kvbench.v1.TendRequest.PropertiesEntryR\n" +
 	"properties\x12)\n" +
 	"\x05split\x18\x02 \x01(\v2\x11.kvbench.v1.SplitH\x00R\x05split\x12)\n" +
-	"\x05clean\x18\x03 \x01(\v2\x11.kvbench.v1.CleanH\x00R\x05clean\x1a=\n" +
+	"\x05clean\x18\x03 \x01(\v2\x11.kvbench.v1.CleanH\x00R\x05clean\x12,\n" +
+	"\x06settle\x18\x04 \x01(\v2\x12.kvbench.v1.SettleH\x00R\x06settle\x1a=\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -2641,12 +2711,16 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\aregions\x18\x01 \x01(\x05R\aregions\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"\x1f\n" +
 	"\x05Clean\x12\x16\n" +
-	"\x06really\x18\x01 \x01(\bR\x06really\"]\n" +
+	"\x06really\x18\x01 \x01(\bR\x06really\"'\n" +
+	"\x06Settle\x12\x1d\n" +
+	"\n" +
+	"most_nanos\x18\x01 \x01(\x03R\tmostNanos\"v\n" +
 	"\fTendResponse\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\tR\bprogress\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\tR\x04done\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x03 \x01(\x04R\tclusterId*\x95\x01\n" +
+	"cluster_id\x18\x03 \x01(\x04R\tclusterId\x12\x17\n" +
+	"\agave_up\x18\x04 \x01(\bR\x06gaveUp*\x95\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_PREPARING\x10\x01\x12\x12\n" +
@@ -2690,7 +2764,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -2728,69 +2802,71 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*TendRequest)(nil),       // 33: kvbench.v1.TendRequest
 	(*Split)(nil),             // 34: kvbench.v1.Split
 	(*Clean)(nil),             // 35: kvbench.v1.Clean
-	(*TendResponse)(nil),      // 36: kvbench.v1.TendResponse
-	nil,                       // 37: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 38: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 39: kvbench.v1.Totals.FailedByClassEntry
-	nil,                       // 40: kvbench.v1.Interval.CommandsEntry
-	nil,                       // 41: kvbench.v1.CollectRequest.HaveEntry
-	nil,                       // 42: kvbench.v1.TendRequest.PropertiesEntry
+	(*Settle)(nil),            // 36: kvbench.v1.Settle
+	(*TendResponse)(nil),      // 37: kvbench.v1.TendResponse
+	nil,                       // 38: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 39: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 40: kvbench.v1.Totals.FailedByClassEntry
+	nil,                       // 41: kvbench.v1.Interval.CommandsEntry
+	nil,                       // 42: kvbench.v1.CollectRequest.HaveEntry
+	nil,                       // 43: kvbench.v1.TendRequest.PropertiesEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
 	12, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	37, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	38, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
 	12, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
 	7,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
 	6,  // 4: kvbench.v1.PrepareResponse.loaded:type_name -> kvbench.v1.Range
-	38, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	39, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
 	12, // 6: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
 	14, // 7: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
 	13, // 8: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
 	0,  // 9: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
 	1,  // 10: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
-	39, // 11: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
+	40, // 11: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
 	13, // 12: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
 	15, // 13: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
 	15, // 14: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
-	40, // 15: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
+	41, // 15: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
 	12, // 16: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
 	22, // 17: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
 	22, // 18: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
 	25, // 19: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
-	41, // 20: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	42, // 20: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
 	32, // 21: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	42, // 22: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
+	43, // 22: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
 	34, // 23: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
 	35, // 24: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
-	2,  // 25: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 26: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	8,  // 27: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	10, // 28: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	16, // 29: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	18, // 30: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	20, // 31: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	23, // 32: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
-	26, // 33: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	28, // 34: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
-	30, // 35: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	33, // 36: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
-	3,  // 37: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 38: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	9,  // 39: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	11, // 40: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	17, // 41: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	19, // 42: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	21, // 43: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	24, // 44: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
-	27, // 45: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	29, // 46: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
-	31, // 47: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	36, // 48: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
-	37, // [37:49] is the sub-list for method output_type
-	25, // [25:37] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	36, // 25: kvbench.v1.TendRequest.settle:type_name -> kvbench.v1.Settle
+	2,  // 26: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 27: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	8,  // 28: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	10, // 29: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	16, // 30: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	18, // 31: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	20, // 32: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	23, // 33: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
+	26, // 34: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	28, // 35: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
+	30, // 36: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	33, // 37: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
+	3,  // 38: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	5,  // 39: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	9,  // 40: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	11, // 41: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	17, // 42: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	19, // 43: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	21, // 44: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	24, // 45: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
+	27, // 46: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	29, // 47: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	31, // 48: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	37, // 49: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
+	38, // [38:50] is the sub-list for method output_type
+	26, // [26:38] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -2802,6 +2878,7 @@ func file_workerpb_worker_proto_init() {
 	file_workerpb_worker_proto_msgTypes[31].OneofWrappers = []any{
 		(*TendRequest_Split)(nil),
 		(*TendRequest_Clean)(nil),
+		(*TendRequest_Settle)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2809,7 +2886,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

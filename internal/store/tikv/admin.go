@@ -31,7 +31,7 @@ func (c *Cluster) Regions(ctx context.Context, first, end []byte) ([]store.Regio
 			return nil, fmt.Errorf("ask PD for regions: %w", err)
 		}
 		for _, r := range page {
-			region := store.Region{ID: r.Meta.GetId(), Start: r.Meta.GetStartKey(), End: r.Meta.GetEndKey()}
+			region := store.Region{ID: r.Meta.GetId(), Start: r.Meta.GetStartKey(), End: r.Meta.GetEndKey(), Peers: len(r.Meta.GetPeers())}
 			if r.Leader != nil {
 				region.Leader = r.Leader.GetStoreId()
 			}
