@@ -54,7 +54,7 @@ func TestFrozenServer(t *testing.T) {
 	if p.Operations+p.Skipped != 12_000 {
 		t.Errorf("%d operations and %d skipped slots, want all 12,000", p.Operations, p.Skipped)
 	}
-	if text := do(t, "analyze", f.out+"/"+p.RunID); !strings.Contains(text, "users would have felt the response time") {
+	if text := do(t, "analyze", f.out+"/"+p.RunID); !strings.Contains(strings.Join(strings.Fields(text), " "), "users would have felt the response time") {
 		t.Errorf("the report does not explain the gap:\n%s", text)
 	}
 }
