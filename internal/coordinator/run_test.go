@@ -329,7 +329,7 @@ func TestLostWorker(t *testing.T) {
 	var cut sync.Once
 	shown := false
 	s, err := f.Run(t.Context(), Job{
-		Spec: properties(t, map[string]string{"maxexecutiontime": "6"}), Out: t.TempDir(),
+		Spec: properties(t, map[string]string{"maxexecutiontime": "12"}), Out: t.TempDir(),
 		LostAfter: time.Second, Rejoin: time.Second, Lease: 3 * time.Second,
 		Progress: func(s *Snapshot) {
 			if s.Workers[1].Operations > 300 { // two seconds have been heard of, so that one is copied
@@ -347,13 +347,13 @@ func TestLostWorker(t *testing.T) {
 	for _, m := range s.Run.Fleet {
 		switch {
 		case m.Name != "w1":
-			if m.State != results.Finished || slots(t, s.Dir, m.Name) != 1200 {
+			if m.State != results.Finished || slots(t, s.Dir, m.Name) != 2400 {
 				t.Errorf("%+v", m)
 			}
-		case m.State != results.Lost || m.LostAtS == nil || *m.LostAtS < 1 || *m.LostAtS > 5:
+		case m.State != results.Lost || m.LostAtS == nil || *m.LostAtS < 1 || *m.LostAtS > 11:
 			t.Errorf("%+v", m)
 		default:
-			if n := operations(t, s.Dir, "w1"); n < 100 || n >= 1200 {
+			if n := operations(t, s.Dir, "w1"); n < 100 || n >= 2400 {
 				t.Errorf("%d operations of the lost worker are kept", n)
 			}
 		}
@@ -370,7 +370,7 @@ func TestWorkerComesBack(t *testing.T) {
 	f, ps := trio(t, db)
 	var cut, open sync.Once
 	s, err := f.Run(t.Context(), Job{
-		Spec: properties(t, map[string]string{"maxexecutiontime": "5"}), Out: t.TempDir(), LostAfter: time.Second,
+		Spec: properties(t, map[string]string{"maxexecutiontime": "10"}), Out: t.TempDir(), LostAfter: time.Second,
 		Progress: func(s *Snapshot) {
 			if s.Elapsed > time.Second {
 				cut.Do(ps[1].cutOff)
@@ -384,7 +384,7 @@ func TestWorkerComesBack(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, m := range s.Run.Fleet {
-		if m.State != results.Finished || m.LostAtS != nil || slots(t, s.Dir, m.Name) != 1000 {
+		if m.State != results.Finished || m.LostAtS != nil || slots(t, s.Dir, m.Name) != 2000 {
 			t.Errorf("%+v", m)
 		}
 	}
