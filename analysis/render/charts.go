@@ -58,6 +58,11 @@ func newTimeline(r *analysis.Report, over string) *timeline {
 			t.areas = append(t.areas, chart.Area{Name: p.Phase, From: p.S, To: p.S + width})
 		}
 	}
+	for i := range r.Disturbances {
+		if d := &r.Disturbances[i]; d.Dip {
+			t.marks = append(t.marks, chart.Mark{At: d.AtS, Label: "dip", Text: disturbance(d, r.Paced)})
+		}
+	}
 	for i, e := range r.Events {
 		if e.S > 0 && e.S <= t.x.High {
 			text := e.Kind
@@ -69,6 +74,7 @@ func newTimeline(r *analysis.Report, over string) *timeline {
 			t.marks = append(t.marks, chart.Mark{At: e.S, Label: fmt.Sprint(i + 1), Text: text})
 		}
 	}
+	slices.SortStableFunc(t.marks, func(a, b chart.Mark) int { return cmp.Compare(a.At, b.At) })
 	return t
 }
 

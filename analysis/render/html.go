@@ -39,6 +39,8 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"storeTable":  storeGrid,
 	"errorTable":  errorGrid,
 	"eventTable":  eventGrid,
+	"disturbance": func(d analysis.Disturbance, paced bool) string { return disturbance(&d, paced) },
+	"partsTable":  partsGrid,
 	"configTable": configGrid,
 	"prose":       func(column string) bool { return slices.Contains(proseColumns, column) },
 	"sharing":     func(t *analysis.Traffic) string { return sharing(&t.Sent) },
@@ -243,6 +245,15 @@ func eventGrid(r *analysis.Report) *grid {
 	g := &grid{Caption: "Events", Left: 3, Head: []string{"", "at", "event", "text"}}
 	for i, e := range r.Events {
 		g.Rows = append(g.Rows, []string{fmt.Sprint(i + 1), units.Seconds(e.S), printable(strings.TrimSpace(e.Kind + " " + e.Worker)), printable(e.Text)})
+	}
+	return g
+}
+
+// partsGrid is how it was before, during and after each disturbance.
+func partsGrid(r *analysis.Report) *grid {
+	g := &grid{Caption: "Before, during and after", Left: 2, Head: []string{"at", "part", "from", "to", "per s", "time", "p50", "p99", "p99.9"}}
+	for i := range r.Disturbances {
+		g.Rows = append(g.Rows, parts(&r.Disturbances[i])...)
 	}
 	return g
 }
