@@ -149,7 +149,8 @@ func (r *Run) account(all []Disturbance, i int, silences []gap) {
 		d.After = c.stretch(to, min(end, to+beside))
 	}
 	classes := make(map[string]float64)
-	for _, b := range c.bins.bins[from/width : min(int(to/width), len(c.bins.bins))] {
+	last := min(int(to/width), len(c.bins.bins))
+	for _, b := range c.bins.bins[min(int(from/width), last):last] { // an event may be later than anything that was measured
 		d.Queued += b.queued
 		d.Skipped += int64(b.skipped + 0.5)
 		for row, n := range b.failed {
@@ -163,7 +164,7 @@ func (r *Run) account(all []Disturbance, i int, silences []gap) {
 		d.Errors = append(d.Errors, ClassCount{class, int64(classes[class] + 0.5)})
 	}
 	slices.SortStableFunc(d.Errors, func(a, b ClassCount) int { return cmp.Compare(b.Count, a.Count) })
-	if last := min(int((results.Duration(d.ToS)-c.from)/time.Second), len(c.lost)-1); last >= 0 {
+	if last = min(int((results.Duration(d.ToS)-c.from)/time.Second), len(c.lost)-1); last >= 0 {
 		d.Unseen = c.lost[last]
 	}
 }
