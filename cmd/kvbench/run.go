@@ -87,11 +87,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
 	cmd.Flags().DurationVar(&b.settle, "settle", 0, "wait up to so long until the cluster has come to rest (kvbench settle), then begin in any case")
-	// A load of which a worker is lost is not complete, and a verification has not seen everything.
-	cmd.Flags().IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
-	addOnLoss(cmd.Flags(), &b.limits)
-	cmd.Flags().Var(&share{&b.limits.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%)")
-	cmd.Flags().Var(&share{&b.limits.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
+	addLimits(cmd.Flags(), &b.limits)
 	cmd.Flags().Var(&objectives{&b.limits.SLO}, "slo", "a latency that must be kept, as in 'READ response p99 < 5ms' (repeatable): `objective` of kind or TOTAL, service or response, mean, p50 to p99.99 or max")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
 	return cmd
@@ -102,6 +98,15 @@ const (
 	minLease = 15 * time.Second
 	maxLease = 24 * time.Hour
 )
+
+// addLimits adds what a run that is still valid may lack.
+func addLimits(f *pflag.FlagSet, l *results.Limits) {
+	// A load of which a worker is lost is not complete, and a verification has not seen everything.
+	f.IntVar(&l.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
+	addOnLoss(f, l)
+	f.Var(&share{&l.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%)")
+	f.Var(&share{&l.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
+}
 
 // addOnLoss adds --on-loss, of what can go on without a worker.
 func addOnLoss(f *pflag.FlagSet, l *results.Limits) {
@@ -151,19 +156,25 @@ type bench struct {
 
 func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	f := cmd.Flags()
-	f.SortFlags = false
-	b := &bench{app: a, phase: phase}
-	b.what = addSpecFlags(f)
-	addYCSBFlags(f)
-	b.fleet = addFleetFlags(f, true)
-	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the run's results")
+	b := a.loadFlags(f, phase)
 	f.StringVar(&b.label, "label", "", "`name` for the run in lists and reports, the same for runs that belong together")
 	f.StringVar(&b.note, "note", "", "`text` to keep with the results")
 	b.report.add(cmd, render.Reports)
-	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results, kvbench attach leads it")
 	f.DurationVar(&b.lease, "lease", minLease, "after so long a silence of this coordinator workers stop; until then kvbench attach can lead the run")
 	cmd.RunE = func(*cobra.Command, []string) error { return b.run() }
+	return b
+}
+
+// loadFlags adds the flags that say what load to make, on which fleet, and where its results go.
+func (a *app) loadFlags(f *pflag.FlagSet, phase spec.Pair) *bench {
+	f.SortFlags = false
+	b := &bench{app: a, phase: phase, lease: minLease}
+	b.what = addSpecFlags(f)
+	addYCSBFlags(f)
+	b.fleet = addFleetFlags(f, true)
+	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the results of each run")
+	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	return b
 }
 
@@ -229,16 +240,28 @@ func (b *bench) run() error {
 	}
 	first, second, release := a.interruptible()
 	defer release()
-	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	began := time.Now()
+	summaries, err := b.perform(first, second, s, commandLine(env.found, a.args))
+	if b.detach && len(summaries) > 0 {
+		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s %[2]s\nor lead it with: kvbench attach %[1]s %[2]s\n", summaries[0].RunID, b.fleet.given())
+		return err
+	}
+	return a.conclude(summaries, err, time.Since(began), b.quiet, &b.report)
+}
+
+// perform connects to the fleet and does with a spec what is asked for. first stops it, second gives it up;
+// command is what does the same again. There are no summaries of what did not begin.
+func (b *bench) perform(first, second context.Context, s *spec.Spec, command string) ([]*coordinator.Summary, error) {
+	log := slog.New(slog.NewTextHandler(b.app.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	fleet, disconnect, err := b.fleet.connect(first, s.Clients, log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	job := coordinator.Job{
 		Spec:       s,
 		Out:        b.out,
 		Versions:   map[string]string{"kvbench": version, "go": runtime.Version()},
-		Command:    commandLine(env.found, a.args),
+		Command:    command,
 		Label:      b.label,
 		Note:       b.note,
 		Limits:     b.limits,
@@ -247,14 +270,8 @@ func (b *bench) run() error {
 		Lease:      b.lease,
 		Abandon:    second.Done(),
 	}
-	began := time.Now()
-	summaries, err := a.lead(fleet, job, b.quiet, func(job coordinator.Job) ([]*coordinator.Summary, error) { return b.do(first, fleet, job) })
-	err = errors.Join(err, disconnect())
-	if b.detach && len(summaries) > 0 {
-		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s %[2]s\nor lead it with: kvbench attach %[1]s %[2]s\n", summaries[0].RunID, job.FleetFlags)
-		return err
-	}
-	return a.conclude(summaries, err, time.Since(began), b.quiet, &b.report)
+	summaries, err := b.app.lead(fleet, job, b.quiet, func(job coordinator.Job) ([]*coordinator.Summary, error) { return b.do(first, fleet, job) })
+	return summaries, errors.Join(err, disconnect())
 }
 
 // lead shows a run while it is led, and lets the keyboard steer it.
