@@ -68,15 +68,26 @@ type PoolRow struct {
 	Share   float64 `json:"share"` // of its threads, in use
 }
 
-// ServerPoint is a store between two readings, or at the second.
+// ServerPoint is a store between two readings, or at the second. Where a reading failed, it says nothing.
 type ServerPoint struct {
-	S        float64  `json:"s"` // of the second
-	Requests *float64 `json:"requests_per_s,omitempty"`
-	CPU      *float64 `json:"cpu_cores,omitempty"`
-	Pending  *float64 `json:"pending_compaction_bytes,omitempty"`
-	Leaders  *float64 `json:"leaders,omitempty"`
-	Regions  *float64 `json:"regions,omitempty"`
+	S         float64            `json:"s"` // of the second
+	Requests  *float64           `json:"requests_per_s,omitempty"`
+	ServiceUS *float64           `json:"request_mean_us,omitempty"`
+	Kinds     map[string]float64 `json:"kinds,omitempty"` // requests per second
+	CPU       *float64           `json:"cpu_cores,omitempty"`
+	Pools     map[string]float64 `json:"pools,omitempty"`        // share of their threads
+	GRPC      *float64           `json:"grpc_busiest,omitempty"` // share of a core
+	Stall     *float64           `json:"write_stall_share,omitempty"`
+	CacheHits *float64           `json:"cache_hit_share,omitempty"`
+	Memory    *float64           `json:"memory_bytes,omitempty"`
+	Stored    *float64           `json:"stored_bytes,omitempty"`
+	Pending   *float64           `json:"pending_compaction_bytes,omitempty"`
+	Leaders   *float64           `json:"leaders,omitempty"`
+	Regions   *float64           `json:"regions,omitempty"`
 }
+
+// maxServerPoints bounds a store's series. Of more readings some are left out: rates are means over longer stretches.
+const maxServerPoints = 300
 
 // maxSamples bounds what a report reads of the stores' figures: 25 stores for an hour at the usual interval.
 const maxSamples = 20_000
@@ -124,7 +135,9 @@ func (r *Run) serversReport() *Servers {
 	}
 	s := &Servers{Findings: []ServerFinding{}}
 	for _, address := range r.storesRead() {
-		s.Stores = append(s.Stores, newServerRow(address, readIn(r.servers[address], r.window.from, r.window.to)))
+		row := newServerRow(address, readIn(r.servers[address], r.window.from, r.window.to))
+		row.Series = serverSeries(r.servers[address])
+		s.Stores = append(s.Stores, row)
 	}
 	s.Counted = r.counted()
 	s.Findings = append(s.Findings, find(s.Stores)...)
@@ -162,17 +175,15 @@ func newServerRow(address string, samples []results.ServerSample) ServerRow {
 			read = nil // what it counted before is gone
 		}
 		read = append(read, s)
-		point := ServerPoint{S: s.S, Pending: figure(&s, "pending_compaction_bytes"), Leaders: figure(&s, "leaders"), Regions: figure(&s, "regions")}
-		if n := len(read); n > 1 {
-			d := growth{&read[n-2], &read[n-1]}
-			point.Requests, point.CPU = d.rate(d.requests()), d.rate(d.of("cpu_seconds_total"))
-		}
-		row.Series = append(row.Series, point)
 	}
-	if len(read) < 2 {
-		return row
+	if len(read) >= 2 {
+		row.between(growth{&read[0], &read[len(read)-1]})
 	}
-	d := growth{&read[0], &read[len(read)-1]}
+	return row
+}
+
+// between sets what a store did from one reading to another.
+func (row *ServerRow) between(d growth) {
 	last := d.last
 	row.FromS, row.ToS = d.first.S, last.S
 	row.Requests, row.CPU = d.rate(d.requests()), d.rate(d.of("cpu_seconds_total"))
@@ -213,7 +224,69 @@ func newServerRow(address string, samples []results.ServerSample) ServerRow {
 	row.Cores, row.Memory, row.Stored = figure(last, "cores"), figure(last, "memory_bytes"), figure(last, "stored_bytes")
 	row.Pending, row.PendingWas = figure(last, "pending_compaction_bytes"), figure(d.first, "pending_compaction_bytes")
 	row.Leaders, row.Regions = figure(last, "leaders"), figure(last, "regions")
-	return row
+}
+
+// serverSeries is a store over the time of a run. What it did is told from one reading to the next; there is
+// nothing to tell across one that failed, or a new start.
+func serverSeries(samples []results.ServerSample) []ServerPoint {
+	series := []ServerPoint{}
+	each := (len(samples) + maxServerPoints - 1) / maxServerPoints
+	var before *results.ServerSample
+	skipped := 0
+	for i := range samples {
+		s := &samples[i]
+		switch {
+		case s.Figures == nil:
+			if before != nil || len(series) == 0 {
+				series = append(series, ServerPoint{S: s.S})
+			}
+			before, skipped = nil, 0
+			continue
+		case before != nil && restarted(before, s):
+			before = nil
+		case before != nil && skipped+1 < each:
+			skipped++
+			continue
+		}
+		series = append(series, serverPoint(before, s))
+		before, skipped = s, 0
+	}
+	return series
+}
+
+// serverPoint is what a store said, and what it did since another reading, if there is one.
+func serverPoint(before, s *results.ServerSample) ServerPoint {
+	p := ServerPoint{S: s.S, Memory: figure(s, "memory_bytes"), Stored: figure(s, "stored_bytes"), Pending: figure(s, "pending_compaction_bytes"),
+		Leaders: figure(s, "leaders"), Regions: figure(s, "regions")}
+	if before == nil {
+		return p
+	}
+	var row ServerRow
+	d := growth{before, s}
+	row.between(d)
+	p.Requests, p.ServiceUS, p.CPU, p.CacheHits = row.Requests, row.ServiceUS, row.CPU, row.CacheHits
+	p.Stall = d.rate(row.StallS)
+	if len(row.GRPC) > 0 {
+		p.GRPC = &row.GRPC[0]
+	}
+	for name, total := range s.Figures {
+		kind, ok := strings.CutPrefix(name, "requests_total.")
+		if perS := d.rate(d.since(name)); ok && total > 0 && perS != nil {
+			p.Kinds = set(p.Kinds, kind, *perS)
+		}
+	}
+	for _, pool := range row.Pools {
+		p.Pools = set(p.Pools, pool.Pool, pool.Share)
+	}
+	return p
+}
+
+func set(m map[string]float64, name string, v float64) map[string]float64 {
+	if m == nil {
+		m = make(map[string]float64)
+	}
+	m[name] = v
+	return m
 }
 
 func figure(s *results.ServerSample, name string) *float64 {

@@ -3,9 +3,11 @@
 package analysis
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +93,49 @@ func TestGapsAreNoZeros(t *testing.T) {
 	if row.Requests != nil || row.CPU != nil || row.StallS != nil || row.Pending != nil || row.Leaders == nil || *row.Leaders != 4 || row.Failed != 1 || row.Readings != 2 || row.Why != "no answer" {
 		t.Errorf("%+v", row)
 	}
+}
+
+// A store's series tells what it did from one reading to the next: nothing across one that failed or a new start, and
+// of very many readings means over longer stretches.
+func TestServerSeries(t *testing.T) {
+	t.Parallel()
+	at := func(s, gets, cpu float64) results.ServerSample {
+		return results.ServerSample{S: s, Figures: map[string]float64{"requests_total.raw_get": gets, "requests_total.raw_put": 7, "requests_total.raw_scan": 0, "cpu_seconds_total": cpu,
+			"pool_cpu_seconds_total.apply": cpu / 2, "pool_size.apply": 2, "stall_seconds_total": cpu / 10, "leaders": s}}
+	}
+	series := serverSeries([]results.ServerSample{{S: 0, Missing: "refused"}, at(5, 100, 10), at(10, 600, 20), {S: 15, Missing: "refused"}, {S: 20, Missing: "refused"}, at(25, 900, 30), at(30, 5, 1), at(30, 5, 1), at(35, 15, 6)})
+	var got []string
+	for _, p := range series {
+		text := fmt.Sprintf("%g:", p.S)
+		for _, v := range []*float64{p.Leaders, p.Requests, p.CPU, p.Stall, valueOf(p.Pools, "apply"), valueOf(p.Kinds, "raw_get"), valueOf(p.Kinds, "raw_put"), valueOf(p.Kinds, "raw_scan")} {
+			if v == nil {
+				text += " –"
+			} else {
+				text += fmt.Sprintf(" %.3g", *v)
+			}
+		}
+		got = append(got, text)
+	}
+	want := []string{"0: – – – – – – – –", "5: 5 – – – – – – –", "10: 10 100 2 0.2 0.5 100 0 –", "15: – – – – – – – –", "25: 25 – – – – – – –",
+		"30: 30 – – – – – – –", "30: 30 – – – – – – –", "35: 35 2 1 0.1 0.25 2 0 –"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	var many []results.ServerSample
+	for i := range 10 * maxServerPoints {
+		many = append(many, at(float64(i), float64(i*i), float64(i)))
+	}
+	series = serverSeries(many)
+	if last := series[len(series)-1]; len(series) > maxServerPoints || math.Abs(*last.Requests-(2*last.S-10)) > 1e-6 {
+		t.Errorf("%d points, at %g s %g/s", len(series), last.S, *last.Requests)
+	}
+}
+
+func valueOf(m map[string]float64, name string) *float64 {
+	if v, there := m[name]; there {
+		return &v
+	}
+	return nil
 }
 
 // lateStore is a store whose threads keep their counts, and hand them over with the first request that comes a second

@@ -40,6 +40,7 @@ type timeline struct {
 	areas []chart.Area
 	marks []chart.Mark
 	over  string
+	named bool // a chart has the text of the marks
 }
 
 func newTimeline(r *analysis.Report, over string) *timeline {
@@ -95,7 +96,9 @@ func seriesEnd(r *analysis.Report) float64 {
 
 // chart returns one over the run's time.
 func (t *timeline) chart(title, note string, y chart.Axis, lines ...chart.Line) *chart.Chart {
-	return &chart.Chart{Title: title, Note: note, X: t.x, Y: y, Over: t.over, At: t.at, Lines: lines, Areas: t.areas, Marks: t.marks}
+	c := &chart.Chart{Title: title, Note: note, X: t.x, Y: y, Over: t.over, At: t.at, Lines: lines, Areas: t.areas, Marks: t.marks, Named: t.named}
+	t.named = true
+	return c
 }
 
 // line takes a value of every point; where no journal tells of the time, or ok says no, it has a gap.

@@ -37,6 +37,8 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"latencies":   latencyGrid,
 	"workerTable": workerGrid,
 	"storeTable":  storeGrid,
+	"serverTable": serverGrid,
+	"silent":      silent,
 	"errorTable":  errorGrid,
 	"eventTable":  eventGrid,
 	"disturbance": func(d analysis.Disturbance, paced bool) string { return disturbance(&d, paced) },
@@ -73,6 +75,8 @@ type htmlRun struct {
 	ByPercentile  []template.HTML
 	ByWorker      []multiples
 	ByStore       []multiples
+	OwnFigures    []template.HTML
+	Apart         float64 // of two readings of the stores' own figures, in seconds
 	EventsInChart bool
 }
 
@@ -106,6 +110,7 @@ func newHTMLRun(r *analysis.Report, id string) (htmlRun, error) {
 	d, t := drawing{prefix: id}, newTimeline(r, id)
 	run := htmlRun{Report: r, ID: id, Tiles: tiles(r), OverTime: d.overTime(r, t), ByPercentile: d.byPercentile(r),
 		ByWorker: d.byWorker(r, t), ByStore: d.byStore(r, t), EventsInChart: len(t.marks) > 0 && len(r.Series) > 0}
+	run.OwnFigures, run.Apart = d.ownFigures(r, t)
 	for _, f := range facts(r) {
 		run.Facts = append(run.Facts, tile{Name: f.name, Value: f.text})
 	}

@@ -4,6 +4,7 @@ package render
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -26,7 +27,7 @@ func TestPageOfALargeRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 15 workers × 10 minutes")
 	}
-	dir, err := largerun.Run{ID: "large", Workers: 15, Seconds: 600, PerSecond: 120, Disturbed: true, Event: "killed a store"}.Write(t.TempDir())
+	dir, err := largerun.Run{ID: "large", Workers: 15, Seconds: 600, PerSecond: 120, Disturbed: true, Event: "killed a store", Servers: 3}.Write(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestPageOfALargeRun(t *testing.T) {
 	if found := regexp.MustCompile(`(?:src|href|url)\s*[=(]\s*["']?(?:https?:)?//`).FindString(page.String()); found != "" {
 		t.Errorf("it needs something from elsewhere: %s", found)
 	}
-	for what, want := range map[string]int{"<figure": 8 + 7 + 4*15 + 2, `class="heat"`: 2, "killed a store": 1, `id="r1-events"`: 1} {
+	for what, want := range map[string]int{"<figure": 8 + 7 + 4*15 + 2 + 9 + 3, `class="heat"`: 2, "killed a store": 1, `id="r1-events"`: 1} {
 		if got := strings.Count(page.String(), what); got < want {
 			t.Errorf("%s is there %d times, want %d", what, got, want)
 		}
@@ -70,6 +71,40 @@ func TestGapInChart(t *testing.T) {
 	d := drawing{prefix: "x"}
 	if markup := string(d.draw(tl.chart("rate", "", chart.Axis{Unit: chart.Rate}, l))); !strings.Contains(markup, `"v":[10,null,0]`) || strings.Count(markup, "l0 0") != 2 {
 		t.Errorf("no gap in %s", markup)
+	}
+}
+
+// What stores told lies on the run's clock: what they did in the middle of the time from one reading to the next, what they
+// were at the nearest reading; and where they did not tell there is a gap.
+func TestFiguresOverTime(t *testing.T) {
+	t.Parallel()
+	one, two, three := 1.0, 2.0, 3.0
+	series := []analysis.ServerPoint{{S: 0.1, Leaders: &one}, {S: 5.1, Leaders: &two, CPU: &two}, {S: 10.1}, {S: 15.1, Leaders: &three}, {S: 20.1, Leaders: &three, CPU: &three}}
+	at := []float64{2.5, 7.5, 12.5, 17.5, 22.5, 27.5}
+	cpu := func(p *analysis.ServerPoint) *float64 { return p.CPU }
+	leaders := func(p *analysis.ServerPoint) *float64 { return p.Leaders }
+	for _, c := range []struct {
+		got  []float64
+		want string
+	}{
+		{valuesAt(series, at, 5, cpu, false), "[2 NaN NaN 3 NaN NaN]"},
+		{valuesAt(series, at, 5, leaders, true), "[1 2 NaN 3 3 NaN]"},
+		{valuesAt(nil, at[:2], 5, leaders, true), "[NaN NaN]"},
+		{[]float64{rounded(0), rounded(123456), rounded(0.012345), rounded(-2)}, "[0 123500 0.01235 -2]"},
+	} {
+		if got := fmt.Sprint(c.got); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+	if apart := readingsApart([]analysis.ServerRow{{Series: series}, {}}); apart != 5 {
+		t.Errorf("%g s apart", apart)
+	}
+	var many []chart.Line
+	for i := range 20 {
+		many = append(many, chart.Line{Name: fmt.Sprint(i), Values: []float64{math.NaN(), float64(i)}})
+	}
+	if lines := styled(many); lines[0].Name != "19" || lines[7].Name != "12" {
+		t.Errorf("of many, the first are not the highest: %+v", lines[:8])
 	}
 }
 

@@ -125,7 +125,7 @@ func (d *drawing) multiples(t *timeline, width float64, tracks []analysis.Track,
 // small is one chart of many.
 func (t *timeline) small(name string, width float64, a *aspect, spans []analysis.Span) *chart.Chart {
 	line := chart.Line{Name: a.title, Class: a.class}
-	c := &chart.Chart{Title: name, X: t.x, Y: a.y, Over: t.over, Marks: t.marks, Areas: t.areas, Small: true}
+	c := &chart.Chart{Title: name, X: t.x, Y: a.y, Over: t.over, Marks: t.marks, Areas: t.areas, Named: t.named, Small: true}
 	banded := false
 	for i, s := range spans {
 		c.At = append(c.At, (float64(i)+0.5)*width)

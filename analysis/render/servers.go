@@ -4,6 +4,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/units"
@@ -16,7 +17,7 @@ func (t *text) servers(s *analysis.Servers) {
 	}
 	t.line("")
 	if head, rows := serverTable(s); len(rows) > 0 {
-		table, _ := t.fit(append([][]string{head}, rows...), "regions", "memory MB", "cache hits", "stalls")
+		table, _ := t.fit(append([][]string{head}, rows...), "append", "apply", "stored", "too busy", "regions", "write", "memory", "compaction", "cache hits", "stalls")
 		t.table(table, 1, 0)
 	}
 	if s.Counted != nil {
@@ -25,31 +26,76 @@ func (t *text) servers(s *analysis.Servers) {
 	for _, f := range s.Findings {
 		t.remark(yellow, "stores: "+printable(f.Text))
 	}
-	for i := range s.Stores {
-		if row := &s.Stores[i]; row.Readings == 0 && row.Failed > 0 {
-			t.remark(yellow, fmt.Sprintf("store %s told nothing of itself: %s", printable(row.Store), printable(row.Why)))
-		}
+	for _, text := range silent(s) {
+		t.remark(yellow, text)
 	}
 }
 
-// serverTable shows the stores that told something, with a dash for what they did not tell.
-func serverTable(s *analysis.Servers) (head []string, rows [][]string) {
-	head = []string{"store", "requests", "mean", "cores used", "stalls", "cache hits", "memory MB", "leaders", "regions"}
-	show := func(v *float64, how func(float64) string) string {
-		if v == nil {
-			return "–"
-		}
-		return how(*v)
-	}
-	whole := func(v float64) string { return units.Count(int64(v)) }
+// silent says of the stores that told nothing why they did not.
+func silent(s *analysis.Servers) (texts []string) {
 	for i := range s.Stores {
-		r := &s.Stores[i]
-		if r.Readings < 2 {
+		if row := &s.Stores[i]; row.Readings == 0 && row.Failed > 0 {
+			texts = append(texts, fmt.Sprintf("store %s told nothing of itself: %s", printable(row.Store), printable(row.Why)))
+		}
+	}
+	return texts
+}
+
+// serverGrid is the table of the stores; nil if none told anything.
+func serverGrid(s *analysis.Servers) *grid {
+	head, rows := serverTable(s)
+	if len(rows) == 0 {
+		return nil
+	}
+	return &grid{Caption: "The stores' own figures", Left: 1, Head: head, Rows: rows}
+}
+
+// serverTable shows the stores that told something, with a dash for what they did not tell. What none told is left out.
+func serverTable(s *analysis.Servers) (head []string, rows [][]string) {
+	var told []*analysis.ServerRow
+	for i := range s.Stores {
+		if s.Stores[i].Readings >= 2 {
+			told = append(told, &s.Stores[i])
+			rows = append(rows, []string{printable(s.Stores[i].Store)})
+		}
+	}
+	head = []string{"store"}
+	for _, column := range serverColumns {
+		if !slices.ContainsFunc(told, func(r *analysis.ServerRow) bool { return column.of(r) != nil }) {
 			continue
 		}
-		rows = append(rows, []string{printable(r.Store), show(r.Requests, units.Rate), show(r.ServiceUS, units.Micros), show(r.CPU, units.Number),
-			show(r.StallS, units.Seconds), show(r.CacheHits, units.Percent), show(r.Memory, func(v float64) string { return whole(v / 1e6) }),
-			show(r.Leaders, whole), show(r.Regions, whole)})
+		head = append(head, column.name)
+		for i, r := range told {
+			text := none
+			if v := column.of(r); v != nil {
+				text = column.show(*v)
+			}
+			if column.limit != nil && column.limit(r) != nil {
+				text += " of " + column.show(*column.limit(r))
+			}
+			rows[i] = append(rows[i], text)
+		}
 	}
 	return head, rows
+}
+
+var serverColumns = []struct {
+	name      string
+	of, limit func(*analysis.ServerRow) *float64
+	show      func(float64) string
+}{
+	{name: "requests", of: func(r *analysis.ServerRow) *float64 { return r.Requests }, show: units.Rate},
+	{name: "mean", of: func(r *analysis.ServerRow) *float64 { return r.ServiceUS }, show: units.Micros},
+	{name: "cores used", of: func(r *analysis.ServerRow) *float64 { return r.CPU }, limit: func(r *analysis.ServerRow) *float64 { return r.Cores }, show: units.Number},
+	{name: "write", of: func(r *analysis.ServerRow) *float64 { return r.WriteUS }, show: units.Micros},
+	{name: "append", of: func(r *analysis.ServerRow) *float64 { return r.AppendUS }, show: units.Micros},
+	{name: "apply", of: func(r *analysis.ServerRow) *float64 { return r.ApplyUS }, show: units.Micros},
+	{name: "stalls", of: func(r *analysis.ServerRow) *float64 { return r.StallS }, show: units.Seconds},
+	{name: "too busy", of: func(r *analysis.ServerRow) *float64 { return r.TooBusy }, show: units.Grouped},
+	{name: "compaction", of: func(r *analysis.ServerRow) *float64 { return r.Pending }, show: units.Bytes},
+	{name: "cache hits", of: func(r *analysis.ServerRow) *float64 { return r.CacheHits }, show: units.Percent},
+	{name: "memory", of: func(r *analysis.ServerRow) *float64 { return r.Memory }, show: units.Bytes},
+	{name: "stored", of: func(r *analysis.ServerRow) *float64 { return r.Stored }, show: units.Bytes},
+	{name: "leaders", of: func(r *analysis.ServerRow) *float64 { return r.Leaders }, show: units.Grouped},
+	{name: "regions", of: func(r *analysis.ServerRow) *float64 { return r.Regions }, show: units.Grouped},
 }

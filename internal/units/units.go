@@ -99,4 +99,17 @@ func Plural(n int64, one, more string) string {
 	return more
 }
 
+// Bytes shows a number of bytes, in powers of 1000.
+func Bytes(n float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}} {
+		if n >= 0.9995*unit.size {
+			return Number(n/unit.size) + " " + unit.name
+		}
+	}
+	return Grouped(n) + " B"
+}
+
 func Megabytes(n int64) string { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

@@ -4,6 +4,7 @@
 package largerun
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +26,7 @@ type Run struct {
 	PerSecond  int  // operations of a worker
 	Disturbed  bool // the database answers nothing for two seconds in the midst of it, and some operations fail
 	Event      string
+	Servers    int // stores that tell their own figures, one of which is silent for a fifth of the time if the run is disturbed
 	Properties map[string]string
 }
 
@@ -50,7 +52,41 @@ func (r Run) Write(out string) (string, error) {
 			return "", err
 		}
 	}
-	return dir, nil
+	return dir, r.servers(filepath.Join(dir, "w0", results.ServersFile))
+}
+
+// servers writes what stores said of themselves to one of the workers, every five seconds.
+func (r Run) servers(file string) error {
+	if r.Servers == 0 {
+		return nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	random, lines := rand.New(rand.NewPCG(3, 4)), json.NewEncoder(f)
+	for store := range r.Servers {
+		total := map[string]float64{"cores": 4, "pool_size.grpc_server": 5, "pool_size.unified_read_pool": 4, "pool_size.sched_pool": 4, "pool_size.raftstore": 2, "pool_size.apply": 2,
+			"pool_threads.rocksdb_low": 3, "stored_bytes": 12e9, "leaders": 30, "regions": 90}
+		for second := 0; second <= r.Seconds; second += 5 {
+			for name, perSecond := range map[string]float64{"requests_total.raw_get": 9000, "requests_total.raw_put": 3000, "requests_total.raw_scan": 40, "request_seconds_total.raw_get": 4, "request_seconds_total.raw_put": 9,
+				"cpu_seconds_total": 2.5, "pool_cpu_seconds_total.grpc_server": 1.2, "grpc_thread_cpu_seconds_total.1": 0.4, "pool_cpu_seconds_total.unified_read_pool": 2.4, "pool_cpu_seconds_total.sched_pool": 0.9,
+				"pool_cpu_seconds_total.raftstore": 0.8, "pool_cpu_seconds_total.apply": 1.1, "pool_cpu_seconds_total.rocksdb_low": 1, "write_seconds_total": 8, "writes_total": 3000, "append_seconds_total": 2, "appends_total": 3000,
+				"apply_seconds_total": 1, "applies_total": 3000, "cache_hits_total": 9000, "cache_misses_total": 700} {
+				total[name] += 5 * perSecond * (0.7 + 0.3*random.Float64()) / float64(1+store)
+			}
+			total["memory_bytes"], total["pending_compaction_bytes"] = 4e9+1e8*random.Float64(), 1e8*random.Float64()*float64(second+1)
+			total["stall_seconds_total"] += float64(second / 50 % 3 / 2)
+			sample := results.ServerSample{S: float64(second) + 0.01*float64(store), Store: fmt.Sprintf("10.0.0.%d:20160", store+1), Figures: total}
+			if r.Disturbed && store == 1 && second > r.Seconds/2 && second < r.Seconds*7/10 {
+				sample.Figures, sample.Missing = nil, "status address 10.0.0.2:20180: no answer within 5s"
+			}
+			if err := lines.Encode(sample); err != nil {
+				return errors.Join(err, f.Close())
+			}
+		}
+	}
+	return f.Close()
 }
 
 func (r Run) events(dir string, start time.Time) error {

@@ -170,7 +170,7 @@ func write(t *testing.T, runs ...largerun.Run) (url string, first *analysis.Repo
 	return "file://" + file, doc.Runs[0]
 }
 
-var disturbed = largerun.Run{ID: "20260314-150926-c0ffee", Workers: 4, Seconds: 60, PerSecond: 600, Disturbed: true, Event: "killed a store", Properties: map[string]string{"workload": "core", "note": strings.Repeat("long", 60)}}
+var disturbed = largerun.Run{ID: "20260314-150926-c0ffee", Workers: 4, Seconds: 60, PerSecond: 600, Disturbed: true, Event: "killed a store", Servers: 3, Properties: map[string]string{"workload": "core", "note": strings.Repeat("long", 60)}}
 
 // Values are read out as the JSON has them, by pointer and by keys; series go off and on; a part of the time is looked at closer,
 // in all charts of the run.
@@ -222,7 +222,7 @@ func TestReading(t *testing.T) {
 		t.Error("the target is still there")
 	}
 	b.do(t, chromedp.MouseEvent("mouseMoved", x, y))
-	if got := said(rates); strings.Contains(got, "target") {
+	if got := said(rates); strings.Contains(got, " · target") {
 		t.Errorf("of a line that is off: %q", got)
 	}
 

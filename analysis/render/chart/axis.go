@@ -33,6 +33,7 @@ var (
 	Rate    = Unit{"rate", units.Rate}
 	Number  = Unit{"number", units.Number}
 	Share   = Unit{"share", units.Percent}
+	Bytes   = Unit{"bytes", units.Bytes}
 	Seconds = Unit{"seconds", func(v float64) string { return units.Number(v) + " s" }}
 	Percent = Unit{"percentile", func(v float64) string { return "p" + strconv.FormatFloat(100-100/v, 'g', 5, 64) }} // of 1/(1 − quantile)
 )

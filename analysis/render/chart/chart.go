@@ -34,6 +34,7 @@ type Chart struct {
 	Heat  *Heat
 	Areas []Area
 	Marks []Mark
+	Named bool // another chart over the same time has the text of the marks
 	Small bool // one of many, without legend and table
 }
 

@@ -11,6 +11,7 @@
     rate: v => number(v) + '/s',
     number,
     share: v => 100 * v > 0 && 100 * v < 0.095 ? +(100 * v).toPrecision(1) + ' %' : trimmed(100 * v, 1) + ' %',
+    bytes: v => [[1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'KB']].filter(u => v >= 0.9995 * u[0]).map(u => number(v / u[0]) + ' ' + u[1])[0] || grouped(v) + ' B',
     seconds: v => number(v) + ' s',
     percentile: v => 'p' + +(100 - 100 / v).toPrecision(5),
   };
@@ -56,9 +57,10 @@
       return show.seconds(from) + ' to ' + show.seconds(from + heat.width) + ': ' +
         (all ? grouped(n) + ' operations took ' + range + ', ' + show.share(n / all) + ' of these ' + grouped(all) : 'nothing was answered');
     };
-    const near = v => (data.marks || []).filter(m => Math.abs(m.at - v) <= (view.high - view.low) / 100).map(m => 'event ' + m.text);
+    const near = v => (group().map(c => c.marks).find(m => m) || []).filter(m => Math.abs(m.at - v) <= (view.high - view.low) / 100).map(m => 'event ' + m.text);
 
     this.over = over;
+    this.marks = data.marks;
     this.point = v => { // the cursor, without words
       at = v;
       if (cursor) cursor.remove();

@@ -94,7 +94,7 @@ func TestTable(t *testing.T) {
 		c.At, c.Lines[0].Values = append(c.At, float64(i)), append(c.Lines[0].Values, v)
 	}
 	rows := c.table()
-	if len(rows) != 21 || !slices.Equal(rows[1], []string{"0 s to 5 s", "0/s to 4/s"}) || !slices.Equal(rows[20], []string{"95 s", "–"}) {
+	if len(rows) != 16 || !slices.Equal(rows[1], []string{"0 s to 7 s", "0/s to 6/s"}) || !slices.Equal(rows[15], []string{"98 s", "–"}) {
 		t.Errorf("%d rows: %q", len(rows), rows)
 	}
 }

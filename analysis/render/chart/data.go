@@ -58,6 +58,14 @@ func (n numbers) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
+// named are the marks whose text belongs to the chart.
+func (c *Chart) named() []Mark {
+	if c.Named {
+		return nil
+	}
+	return c.Marks
+}
+
 func (a *Axis) data() axisData { return axisData{a.Unit.Name, a.Low, a.High, a.Log} }
 
 func (c *Chart) data() *data {
@@ -70,7 +78,7 @@ func (c *Chart) data() *data {
 	for _, l := range c.Lines {
 		d.Lines = append(d.Lines, lineData{l.Name, l.Values, l.Lows})
 	}
-	for _, m := range c.Marks {
+	for _, m := range c.named() {
 		d.Marks = append(d.Marks, markData{m.At, m.Label + " " + m.Text})
 	}
 	if c.Heat != nil {
@@ -127,7 +135,7 @@ func (c *Chart) summary() string {
 		parts = append(parts, fmt.Sprintf("%s from %s at %s to %s at %s", l.Name,
 			c.Y.Unit.Show(lows[low]), c.where(low), c.Y.Unit.Show(l.Values[high]), c.where(high)))
 	}
-	for _, m := range c.Marks {
+	for _, m := range c.named() {
 		parts = append(parts, fmt.Sprintf("event %s at %s: %s", m.Label, c.X.Unit.Show(m.At), m.Text))
 	}
 	return strings.Join(parts, "; ")
@@ -137,7 +145,7 @@ func (c *Chart) summary() string {
 func (c *Chart) where(i int) string { return c.X.Unit.Show(c.At[i]) }
 
 // maxRows is how many rows the table of a chart has at most.
-const maxRows = 24
+const maxRows = 16
 
 // table returns the lines as a table, its head first: of each stretch the lowest and the highest value.
 func (c *Chart) table() [][]string {
