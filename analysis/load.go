@@ -29,6 +29,7 @@ type Run struct {
 	blocks   *blocks
 	sent     *sentBins
 	servers  map[string][]results.ServerSample // by store
+	pd       []results.ServerSample
 	course   course
 }
 

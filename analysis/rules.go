@@ -4,14 +4,15 @@ package analysis
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kvbench/kvbench/internal/units"
 )
 
 // ServerFinding is what a rule found in the stores' own figures.
 type ServerFinding struct {
-	Rule   string `json:"rule"` // its name in docs/cluster.md
-	Store  string `json:"store"`
+	Rule   string `json:"rule"`  // its name in docs/cluster.md
+	Store  string `json:"store"` // or PD's address
 	Text   string `json:"text"`
 	Limits bool   `json:"limits"` // it says why the server was no faster
 }
@@ -113,6 +114,20 @@ func onOneStore(stores []ServerRow) (store, text string) {
 		return "", ""
 	}
 	return stores[most].Store, fmt.Sprintf("all of the %s went to one store of %d, %s: a new table is one region, on one store", units.Rate(sum), len(stores), stores[most].Store)
+}
+
+// moved says that PD had regions moved during the measurement; "" if it did not, or does not tell.
+func (p *PDRow) moved() string {
+	if p == nil || len(p.Operators) == 0 {
+		return ""
+	}
+	n := int64(0)
+	var kinds []string
+	for _, o := range p.Operators {
+		n += o.Finished
+		kinds = append(kinds, units.Count(o.Finished)+" "+o.Kind)
+	}
+	return fmt.Sprintf("PD finished %s %s during the measurement (%s): regions, or their leaders, were moved", units.Count(n), units.Plural(n, "operator", "operators"), strings.Join(kinds, ", "))
 }
 
 // limits is the first finding that says why the server was no faster; "" if there is none.

@@ -17,6 +17,7 @@ import (
 // Servers is what the stores said of themselves over the window. What a store does not say is nil, and not 0.
 type Servers struct {
 	Stores   []ServerRow     `json:"stores"`
+	PD       *PDRow          `json:"pd,omitempty"`      // nil: it was not asked
 	Counted  *Counted        `json:"counted,omitempty"` // nil: there are too few readings
 	Findings []ServerFinding `json:"findings"`
 }
@@ -89,6 +90,64 @@ type ServerPoint struct {
 // maxServerPoints bounds a store's series. Of more readings some are left out: rates are means over longer stretches.
 const maxServerPoints = 300
 
+// PDRow is what PD's leader, as it was when the run was prepared, told between the first and the last of its readings in the window.
+type PDRow struct {
+	Address   string        `json:"address"`
+	FromS     float64       `json:"from_s"`
+	ToS       float64       `json:"to_s"`
+	Readings  int           `json:"readings"`
+	Failed    int           `json:"readings_failed"`
+	Why       string        `json:"failed_why,omitempty"` // of the first
+	CPU       *float64      `json:"cpu_cores,omitempty"`
+	Memory    *float64      `json:"memory_bytes,omitempty"`        // at the end, as those below
+	Up        *float64      `json:"stores_up,omitempty"`           // stores, by what PD holds of them
+	Gone      *float64      `json:"stores_disconnected,omitempty"` // for a short time
+	Down      *float64      `json:"stores_down,omitempty"`
+	Regions   *float64      `json:"regions,omitempty"`
+	Operators []OperatorRow `json:"operators"`
+}
+
+// OperatorRow is one kind of PD's operators, under PD's name.
+type OperatorRow struct {
+	Kind     string `json:"kind"`
+	Finished int64  `json:"finished"`
+}
+
+// newPDRow is what PD told; nil if it was not asked.
+func newPDRow(samples []results.ServerSample) *PDRow {
+	if len(samples) == 0 {
+		return nil
+	}
+	row := &PDRow{Address: samples[0].Store, Operators: []OperatorRow{}}
+	for _, s := range samples {
+		if s.Figures != nil {
+			row.Readings++
+			continue
+		}
+		row.Failed++
+		row.Why = cmp.Or(row.Why, s.Missing)
+	}
+	d := stretch(samples)
+	if d == nil {
+		return row
+	}
+	row.FromS, row.ToS = d.first.S, d.last.S
+	row.CPU, row.Memory = d.rate(d.of("cpu_seconds_total")), figure(d.last, "memory_bytes")
+	row.Up, row.Gone, row.Down = figure(d.last, "stores_up"), figure(d.last, "stores_disconnected"), figure(d.last, "stores_down")
+	row.Regions = figure(d.last, "regions")
+	for name := range d.last.Figures {
+		if kind, ok := strings.CutPrefix(name, "operators_total."); ok {
+			if n := d.since(name); *n > 0 {
+				row.Operators = append(row.Operators, OperatorRow{kind, int64(*n)})
+			}
+		}
+	}
+	slices.SortFunc(row.Operators, func(a, b OperatorRow) int {
+		return cmp.Or(cmp.Compare(b.Finished, a.Finished), strings.Compare(a.Kind, b.Kind))
+	})
+	return row
+}
+
 // maxSamples bounds what a report reads of the stores' figures: 25 stores for an hour at the usual interval.
 const maxSamples = 20_000
 
@@ -102,6 +161,9 @@ func (r *Run) readServers() {
 		for s, err := range results.Servers(w.dir) {
 			var line *results.LineError
 			switch {
+			case err == nil && s.PD:
+				r.pd = append(r.pd, s)
+				n++
 			case err == nil:
 				if r.servers == nil {
 					r.servers = make(map[string][]results.ServerSample)
@@ -123,9 +185,11 @@ func (r *Run) readServers() {
 			}
 		}
 	}
+	byTime := func(a, b results.ServerSample) int { return cmp.Compare(a.S, b.S) }
 	for _, s := range r.servers {
-		slices.SortStableFunc(s, func(a, b results.ServerSample) int { return cmp.Compare(a.S, b.S) })
+		slices.SortStableFunc(s, byTime)
 	}
+	slices.SortStableFunc(r.pd, byTime)
 }
 
 // serversReport says what the stores said of themselves; nil if nobody asked them.
@@ -133,7 +197,7 @@ func (r *Run) serversReport() *Servers {
 	if len(r.servers) == 0 {
 		return nil
 	}
-	s := &Servers{Findings: []ServerFinding{}}
+	s := &Servers{PD: newPDRow(readIn(r.pd, r.window.from, r.window.to)), Findings: []ServerFinding{}}
 	for _, address := range r.storesRead() {
 		row := newServerRow(address, readIn(r.servers[address], r.window.from, r.window.to))
 		row.Series = serverSeries(r.servers[address])
@@ -141,6 +205,9 @@ func (r *Run) serversReport() *Servers {
 	}
 	s.Counted = r.counted()
 	s.Findings = append(s.Findings, find(s.Stores)...)
+	if text := s.PD.moved(); text != "" {
+		s.Findings = append(s.Findings, ServerFinding{Rule: "pd-operators", Store: s.PD.Address, Text: text})
+	}
 	return s
 }
 

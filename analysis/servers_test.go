@@ -83,6 +83,27 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// What PD did during the measurement is told; a PD that was not asked, or tells nothing of it, did not do nothing.
+func TestPD(t *testing.T) {
+	t.Parallel()
+	samples := []results.ServerSample{
+		{S: 2, Store: "pd:2379", PD: true, Figures: map[string]float64{"cpu_seconds_total": 5, "operators_total.balance-leader": 3, "stores_up": 3}},
+		{S: 7, Store: "pd:2379", PD: true, Missing: "no answer"},
+		{S: 12, Store: "pd:2379", PD: true, Figures: map[string]float64{"cpu_seconds_total": 6, "operators_total.balance-leader": 10, "operators_total.balance-region": 1, "operators_total.merge-region": 0, "stores_up": 2}},
+	}
+	row := newPDRow(samples)
+	if row.Readings != 2 || row.Failed != 1 || row.Why != "no answer" || *row.CPU != 0.1 || *row.Up != 2 || row.Down != nil ||
+		row.moved() != "PD finished 8 operators during the measurement (7 balance-leader, 1 balance-region): regions, or their leaders, were moved" {
+		t.Errorf("%+v; %s", row, row.moved())
+	}
+	if row := newPDRow(samples[:2]); row.moved() != "" || row.CPU != nil || row.Readings != 1 {
+		t.Errorf("of one reading: %+v", row)
+	}
+	if row := newPDRow(nil); row != nil || row.moved() != "" {
+		t.Errorf("of none: %+v", row)
+	}
+}
+
 // What a store does not say is nil.
 func TestGapsAreNoZeros(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func (t *text) servers(s *analysis.Servers) {
 		t.prose("", "", s.Counted.Text)
 	}
 	for _, f := range s.Findings {
-		t.remark(yellow, "stores: "+printable(f.Text))
+		t.remark(yellow, "cluster: "+printable(f.Text))
 	}
 	for _, text := range silent(s) {
 		t.remark(yellow, text)
@@ -37,6 +37,9 @@ func silent(s *analysis.Servers) (texts []string) {
 		if row := &s.Stores[i]; row.Readings == 0 && row.Failed > 0 {
 			texts = append(texts, fmt.Sprintf("store %s told nothing of itself: %s", printable(row.Store), printable(row.Why)))
 		}
+	}
+	if p := s.PD; p != nil && p.Readings == 0 && p.Failed > 0 {
+		texts = append(texts, fmt.Sprintf("PD at %s told nothing of itself: %s", printable(p.Address), printable(p.Why)))
 	}
 	return texts
 }

@@ -69,7 +69,7 @@ func (c *Cluster) start() error {
 		return err
 	}
 	c.pd = &pd{cluster: c, topology: c.topology}
-	c.pd.server = server{name: "PD", tls: tlsConfig, addr: c.opts.PDAddr, register: c.pd.register}
+	c.pd.server = server{name: "PD", tls: tlsConfig, addr: c.opts.PDAddr, register: c.pd.register, web: c.pd.web()}
 	for i := range c.opts.Stores {
 		s := &store{id: uint64(i + 1), cluster: c, storage: c.storage, topology: c.topology}
 		port := c.opts.StorePort

@@ -5,8 +5,11 @@ package playground
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,11 +25,13 @@ type server struct {
 	name     string
 	tls      *tls.Config
 	register func(*grpc.Server)
+	web      http.Handler // what is served to HTTP/1 at the same address, as PD does; nil: nothing
 
 	addr string // fixed by the first start, which happens before anything reads it
 
 	mu       sync.Mutex
 	grpc     *grpc.Server
+	both     *http.Server // around grpc, if there is web
 	listener *trackedListener
 	done     chan struct{} // closed when Serve has returned
 }
@@ -49,12 +54,38 @@ func (s *server) start() error {
 	s.grpc = grpc.NewServer(serverOptions(s.tls)...)
 	s.register(s.grpc)
 	grpc_health_v1.RegisterHealthServer(s.grpc, health.NewServer())
+	serve := s.grpc.Serve
+	if s.web != nil {
+		s.both = both(s.grpc, s.web, s.tls)
+		serve = s.both.Serve
+		if s.tls != nil {
+			serve = func(l net.Listener) error { return s.both.ServeTLS(l, "", "") }
+		}
+	}
 	s.done = make(chan struct{})
-	go func(srv *grpc.Server, l net.Listener, done chan<- struct{}) {
+	go func(l net.Listener, done chan<- struct{}) {
 		defer close(done)
-		_ = srv.Serve(l) // ends when stopped
-	}(s.grpc, s.listener, s.done)
+		_ = serve(l) // ends when stopped
+	}(s.listener, s.done)
 	return nil
+}
+
+// both serves gRPC and HTTP at one address.
+func both(g *grpc.Server, web http.Handler, config *tls.Config) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		TLSConfig: config.Clone(), Protocols: protocols, ReadHeaderTimeout: httpTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+				g.ServeHTTP(w, r)
+			} else {
+				web.ServeHTTP(w, r)
+			}
+		}),
+	}
 }
 
 // stop closes the listener and all connections at once, and waits for the handlers. Stopping a stopped server does nothing.
@@ -63,6 +94,9 @@ func (s *server) stop() {
 	defer s.mu.Unlock()
 	if s.grpc == nil {
 		return
+	}
+	if s.both != nil {
+		_ = s.both.Close() // of a listener that nobody else uses
 	}
 	s.grpc.Stop()
 	<-s.done

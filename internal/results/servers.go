@@ -18,6 +18,7 @@ import (
 type ServerSample struct {
 	S       float64            `json:"s"`                 // on the run's clock
 	Store   string             `json:"store"`             // address, as that of its traffic
+	PD      bool               `json:"pd,omitempty"`      // it is PD, and not a store
 	Figures map[string]float64 `json:"figures,omitempty"` // by the names in docs/cluster.md; what it does not say is not there
 	Missing string             `json:"missing,omitempty"` // why there are none
 }

@@ -65,6 +65,14 @@ var sources = map[string][]source{
 		{only: map[string]string{"type": "leader"}, name: named("leaders")},
 		{only: map[string]string{"type": "region"}, name: named("regions")},
 	},
+	"pd_cluster_status": {
+		{only: map[string]string{"type": "store_up_count"}, name: named("stores_up")},
+		{only: map[string]string{"type": "store_disconnected_count"}, name: named("stores_disconnected")},
+		{only: map[string]string{"type": "store_down_count"}, name: named("stores_down")},
+		{only: map[string]string{"type": "region_count"}, name: named("regions")},
+	},
+	"pd_schedule_operators_count": {{only: map[string]string{"event": "finish"}, name: func(labels map[string]string) string { return "operators_total." + labels["type"] }}},
+
 	"tikv_raftstore_slow_score": {{only: map[string]string{"type": "raft"}, name: named("slow_score")}},
 }
 

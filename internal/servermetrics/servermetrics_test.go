@@ -166,7 +166,7 @@ func BenchmarkReadPage(b *testing.B) {
 // watch reads servers until each has been read readings times at least.
 func watch(t *testing.T, servers []store.Server, every time.Duration, readings int) map[string][]Sample {
 	t.Helper()
-	w := New(servers, nil, clock.Since(time.Now()))
+	w := New(store.Servers{Stores: servers}, clock.Since(time.Now()))
 	defer w.Close()
 	var mu sync.Mutex
 	samples := make(map[string][]Sample)
@@ -269,6 +269,101 @@ func TestSizes(t *testing.T) {
 		if _, there := f["pool_size.store_writer"]; there || f["pool_size.grpc_server"] != 5 || f["pool_size.unified_read_pool"] != 4 || f["cpu_seconds_total"] != 2 {
 			t.Errorf("%+v", sample)
 		}
+	}
+}
+
+// recordedConfig is what a store says of its configuration, in part, with a setting that is nobody's business.
+const recordedConfig = `{"server":{"advertise-addr":"a:1","grpc-concurrency":5},"readpool":{"unified":{"max-thread-count":4}},
+	"raftstore":{"store-io-pool-size":0},"coprocessor":{"region-split-size":"256MiB"},"storage":{"api-version":1,"enable-ttl":true,"block-cache":{"capacity":"1GiB"}},
+	"security":{"encryption":{"master-key":{"secret":"xyzzy"}}},"rocksdb":{"defaultcf":{"compression-per-level":["no","lz4"]},"titan":{"enabled":{"odd":1}}}}`
+
+// Of a configuration what matters is kept, and nothing else.
+func TestReadConfig(t *testing.T) {
+	c, err := ReadConfig(strings.NewReader(recordedConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"server.grpc-concurrency": "5", "storage.enable-ttl": "true", "rocksdb.defaultcf.compression-per-level": "no lz4", "rocksdb.titan.enabled": ""} {
+		if c[name] != want {
+			t.Errorf("%s: %q, want %q", name, c[name], want)
+		}
+	}
+	if text := fmt.Sprint(c); strings.Contains(text, "xyzzy") || len(c) > len(kept) {
+		t.Errorf("a secret is kept: %s", text)
+	}
+	if c.APIVersion() != "V1TTL" || (Config{apiVersion: "2", enableTTL: "true"}).APIVersion() != "V2" || (Config{apiVersion: "1"}).APIVersion() != "V1" || (Config{}).APIVersion() != "" {
+		t.Errorf("API version %s", c.APIVersion())
+	}
+	if _, err := ReadConfig(io.LimitReader(repeated([]byte(" ")), 2*maxConfig)); err == nil || !strings.Contains(err.Error(), "longer than 1 MB") {
+		t.Errorf("of 2 MB: %v", err)
+	}
+}
+
+func TestConfigBytes(t *testing.T) {
+	for text, want := range map[string]int64{"96MiB": 96 << 20, "256MB": 256 << 20, "1.5GiB": 3 << 29, "10 KiB": 10 << 10, "100": 100, "7B": 7, "": 0, "0KiB": 0, "MiB": 0, "1MiBMiB": 0, "-1MiB": 0, "NaN": 0, "1e30GiB": 0, "1iB": 0} {
+		if got := (Config{RegionSize: text}).Bytes(RegionSize); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func FuzzReadConfig(f *testing.F) {
+	f.Add([]byte(recordedConfig))
+	f.Add([]byte(`{"coprocessor":{"region-split-size":"1e9GiB"},"server":[]}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := ReadConfig(bytes.NewReader(text))
+		if err != nil && c != nil {
+			t.Error("settings of what cannot be read")
+		}
+		for name, value := range c {
+			if value == "" || len(value) > maxSetting || c.Bytes(name) < 0 {
+				t.Errorf("%s: %q", name, value)
+			}
+		}
+		for pool, size := range c.sizes() {
+			if !(size > 0) {
+				t.Errorf("%s has %g threads", pool, size)
+			}
+		}
+	})
+}
+
+// PD is asked over HTTP: of how it places data, and for its own figures, beside those of the stores.
+func TestPD(t *testing.T) {
+	pg, err := playground.Start(t.Context(), playground.Options{Stores: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pg.Close()
+	ask := func(pd string) (*Placement, []Sample, error) {
+		w := New(store.Servers{PD: pd}, clock.Since(time.Now()))
+		defer w.Close()
+		ended := make(chan struct{})
+		close(ended)
+		var samples []Sample
+		w.Run(ended, time.Hour, func(s Sample) { samples = append(samples, s) })
+		p, err := w.Placement(t.Context(), 2*time.Second)
+		return p, samples, err
+	}
+	p, samples, err := ask(pg.PDAddr())
+	if err != nil || len(p.Schedulers) > 0 || p.Replicas != 3 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if len(samples) == 0 || !samples[0].PD || samples[0].Figures["stores_up"] != 2 || samples[0].Figures["regions"] != 8 {
+		t.Errorf("%+v", samples)
+	}
+	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pd_cluster_status 1\n") }))
+	defer odd.Close()
+	if p, _, err := ask(odd.Listener.Addr().String()); p != nil || err == nil || !strings.Contains(err.Error(), "does not answer as PD does") {
+		t.Errorf("of what is no PD: %+v, %v", p, err)
+	}
+	page := `pd_schedule_operators_count{event="finish",type="balance-leader"} 7
+pd_schedule_operators_count{event="create",type="balance-leader"} 9
+pd_cluster_status{type="store_down_count"} 1
+`
+	if f, err := ReadPage(strings.NewReader(page)); err != nil || f["operators_total.balance-leader"] != 7 || f["stores_down"] != 1 || len(f) != 2 {
+		t.Errorf("%v, %v", f, err)
 	}
 }
 

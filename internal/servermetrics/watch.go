@@ -6,13 +6,9 @@
 package servermetrics
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -29,32 +25,34 @@ const maxWait = 5 * time.Second
 
 // Sample is what a store said at one moment.
 type Sample struct {
-	Store   string        // address, as that of its traffic
+	Store   string        // address, as that of its traffic; of PD its own
+	PD      bool          // it is PD
 	At      time.Duration // on the run's clock
 	Figures Figures       // nil: there is no answer
 	Missing string        // why
 }
 
-// Watcher reads the pages of some stores.
+// Watcher reads the pages of some stores, and of PD.
 type Watcher struct {
 	servers []store.Server
+	pd      store.Server
 	clk     clock.Clock
 	scheme  string
 	client  http.Client
 }
 
-// New returns a watcher of servers, whose status addresses are as they were advertised, and which are spoken to by TLS if config is not nil. Close frees it.
-func New(servers []store.Server, config *tls.Config, clk clock.Clock) *Watcher {
-	w := &Watcher{clk: clk, scheme: "http"}
-	for _, s := range servers {
+// New returns a watcher of servers, which are spoken to by TLS if that is not nil. Close frees it.
+func New(servers store.Servers, clk clock.Clock) *Watcher {
+	w := &Watcher{clk: clk, scheme: "http", pd: store.Server{Store: servers.PD, Status: servers.PD}}
+	for _, s := range servers.Stores {
 		w.servers = append(w.servers, store.Server{Store: s.Store, Status: statusAddress(s.Store, s.Status)})
 	}
-	if config != nil {
+	if servers.TLS != nil {
 		w.scheme = "https"
 	}
 	w.client = http.Client{
 		Transport: &http.Transport{
-			TLSClientConfig: config,
+			TLSClientConfig: servers.TLS,
 			// To compress its page costs a store more than to send it.
 			DisableCompression: true,
 		},
@@ -67,17 +65,20 @@ func New(servers []store.Server, config *tls.Config, clk clock.Clock) *Watcher {
 // Close closes the connections. Run must have returned.
 func (w *Watcher) Close() { w.client.CloseIdleConnections() }
 
-// Run reads all stores' pages now, after each interval, and once more when ended is closed. It hands what
+// Run reads the pages of PD and of all stores now, after each interval, and once more when ended is closed. It hands what
 // it has read to put, of which several may be called at a time. A store that answers late holds up none but itself.
 func (w *Watcher) Run(ended <-chan struct{}, every time.Duration, put func(Sample)) {
 	var stores sync.WaitGroup
 	for _, s := range w.servers {
-		stores.Go(func() { w.follow(ended, s, every, put) })
+		stores.Go(func() { w.follow(ended, &reader{Watcher: w, server: s}, every, put) })
+	}
+	if w.pd.Status != "" {
+		stores.Go(func() { w.follow(ended, &reader{Watcher: w, server: w.pd, isPD: true}, every, put) })
 	}
 	stores.Wait()
 }
 
-func (w *Watcher) follow(ended <-chan struct{}, s store.Server, every time.Duration, put func(Sample)) {
+func (w *Watcher) follow(ended <-chan struct{}, reader *reader, every time.Duration, put func(Sample)) {
 	// What is being read at the end is cut short, but for the last reading.
 	running, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -88,7 +89,6 @@ func (w *Watcher) follow(ended <-chan struct{}, s store.Server, every time.Durat
 		<-ended
 		cancel()
 	}()
-	reader := &reader{Watcher: w, server: s}
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
@@ -107,10 +107,11 @@ func (w *Watcher) follow(ended <-chan struct{}, s store.Server, every time.Durat
 // lastWait is how long the end of a run waits for the last reading.
 const lastWait = time.Second
 
-// reader reads the pages of one store.
+// reader reads the pages of one store, or of PD.
 type reader struct {
 	*Watcher
 	server store.Server
+	isPD   bool
 	sizes  Figures // from the configuration; nil: not read yet
 }
 
@@ -118,32 +119,34 @@ type reader struct {
 func (r *reader) read(ctx context.Context, timeout time.Duration) Sample {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	sample := Sample{Store: r.server.Store, At: r.clk.Now()}
+	sample := Sample{Store: r.server.Store, PD: r.isPD, At: r.clk.Now()}
 	figures, at, err := r.figures(ctx)
 	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %v", timeout)
-		}
-		sample.Missing = fmt.Sprintf("status address %s: %v", r.server.Status, err)
+		sample.Missing = r.missing(r.server, err, timeout)
 		return sample
 	}
 	sample.Figures, sample.At = figures, at
 	return sample
 }
 
-func (r *reader) figures(ctx context.Context) (Figures, time.Duration, error) {
-	if r.server.Status == "" {
-		return nil, 0, errors.New("PD does not know it")
+// missing says why there is no answer.
+func (w *Watcher) missing(s store.Server, err error, timeout time.Duration) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %v", timeout)
 	}
-	if r.sizes == nil {
-		sizes, err := r.configuration(ctx)
+	return fmt.Sprintf("status address %s: %v", s.Status, err)
+}
+
+func (r *reader) figures(ctx context.Context) (Figures, time.Duration, error) {
+	if r.sizes == nil && !r.isPD {
+		config, err := r.configuration(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		r.sizes = sizes
+		r.sizes = config.sizes()
 	}
 	asked := r.clk.Now()
-	resp, err := r.get(ctx, "/metrics")
+	resp, err := r.get(ctx, r.server, "/metrics")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -158,12 +161,15 @@ func (r *reader) figures(ctx context.Context) (Figures, time.Duration, error) {
 }
 
 // get asks for a page; whoever gets it closes it.
-func (r *reader) get(ctx context.Context, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.scheme+"://"+r.server.Status+path, nil)
+func (w *Watcher) get(ctx context.Context, s store.Server, path string) (*http.Response, error) {
+	if s.Status == "" {
+		return nil, errors.New("PD does not know it")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.scheme+"://"+s.Status+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := r.client.Do(req)
+	resp, err := w.client.Do(req)
 	if err != nil {
 		var wrapped *url.Error // which says method and address again
 		if errors.As(err, &wrapped) {
@@ -178,66 +184,22 @@ func (r *reader) get(ctx context.Context, path string) (*http.Response, error) {
 	return resp, nil
 }
 
-// configured are the sizes of thread pools in a store's configuration.
-type configured struct {
-	Server struct {
-		AdvertiseAddr   string   `json:"advertise-addr"`
-		GRPCConcurrency *float64 `json:"grpc-concurrency"`
-	} `json:"server"`
-	Readpool struct {
-		Unified struct {
-			MaxThreadCount *float64 `json:"max-thread-count"`
-		} `json:"unified"`
-	} `json:"readpool"`
-	Storage struct {
-		SchedulerWorkerPoolSize *float64 `json:"scheduler-worker-pool-size"`
-	} `json:"storage"`
-	Raftstore struct {
-		StorePoolSize   *float64 `json:"store-pool-size"`
-		StoreIOPoolSize *float64 `json:"store-io-pool-size"`
-		ApplyPoolSize   *float64 `json:"apply-pool-size"`
-	} `json:"raftstore"`
-}
-
-// maxConfig bounds a configuration in bytes; a store's is 22 KB.
-const maxConfig = 1 << 20
-
-// configuration reads how large the pools are, and sees whether this is the store that it should be: a store
+// configuration reads the store's configuration, and sees whether this is the store that it should be: a store
 // that advertises a loopback address as its status address leads to whatever listens there on this machine.
-func (r *reader) configuration(ctx context.Context) (Figures, error) {
-	resp, err := r.get(ctx, "/config")
+func (r *reader) configuration(ctx context.Context) (Config, error) {
+	resp, err := r.get(ctx, r.server, "/config")
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConfig+1))
+	c, err := ReadConfig(resp.Body)
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxConfig {
-		return nil, fmt.Errorf("the configuration is longer than %d MB", maxConfig>>20)
-	}
-	var c configured
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&c); err != nil {
-		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
-	}
-	if said := c.Server.AdvertiseAddr; said != "" && said != r.server.Store {
+	if said := c[AdvertisedAddress]; said != "" && said != r.server.Store {
 		return nil, fmt.Errorf("the store %s answers there, not %s", said, r.server.Store)
 	}
-	sizes := make(Figures)
-	for pool, size := range map[string]*float64{
-		"grpc_server":       c.Server.GRPCConcurrency,
-		"unified_read_pool": c.Readpool.Unified.MaxThreadCount,
-		"sched_pool":        c.Storage.SchedulerWorkerPoolSize,
-		"raftstore":         c.Raftstore.StorePoolSize,
-		"store_writer":      c.Raftstore.StoreIOPoolSize,
-		"apply":             c.Raftstore.ApplyPoolSize,
-	} {
-		if size != nil && *size > 0 {
-			sizes["pool_size."+pool] = *size
-		}
-	}
-	return sizes, nil
+	return c, nil
 }
 
 // statusAddress is where a store can be asked: status as it was advertised, or if that

@@ -129,8 +129,15 @@ type Connected interface {
 // Monitored is a driver that knows where the stores tell their own figures.
 type Monitored interface {
 	Driver
-	// Servers returns the stores, and how to speak TLS to their status addresses; nil: without.
-	Servers() ([]Server, *tls.Config)
+	// Servers returns where they can be asked.
+	Servers() Servers
+}
+
+// Servers are the addresses at which a cluster's members tell their own figures over HTTP.
+type Servers struct {
+	Stores []Server
+	PD     string      // host:port of PD's leader; "": there is none
+	TLS    *tls.Config // nil: without
 }
 
 // Server is one store's addresses, host:port.

@@ -23,11 +23,10 @@ func (e *engine) watchServers(journal *results.Journal, ended <-chan struct{}) {
 	case <-ended:
 		return
 	}
-	servers, config := monitored.Servers()
-	w := servermetrics.New(servers, config, &e.clock)
+	w := servermetrics.New(monitored.Servers(), &e.clock)
 	defer w.Close()
 	w.Run(ended, e.spec.TiKV.ServerMetrics, func(s servermetrics.Sample) {
-		err := journal.WriteServer(results.ServerSample{S: s.At.Seconds(), Store: s.Store, Figures: s.Figures, Missing: s.Missing})
+		err := journal.WriteServer(results.ServerSample{S: s.At.Seconds(), Store: s.Store, PD: s.PD, Figures: s.Figures, Missing: s.Missing})
 		if err != nil {
 			e.fail(err)
 		}

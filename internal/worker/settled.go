@@ -3,10 +3,13 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
@@ -30,6 +33,7 @@ type condition struct {
 	details map[string]string // for results
 	against []string          // why it is not settled
 	unknown []string          // what could not be seen
+	peers   int               // of a region of the table, the fewest; 0: not seen
 }
 
 // String says whether the cluster is settled. What was not seen does not count as settled.
@@ -50,7 +54,7 @@ func examine(ctx context.Context, driver store.Administered, clk *runClock, firs
 	defer cancel()
 	c := &condition{details: make(map[string]string)}
 	c.regions(ctx, driver, first, end)
-	c.stores(ctx, driver, clk)
+	c.members(ctx, driver, clk)
 	c.details["settled"] = c.String()
 	return c
 }
@@ -67,6 +71,7 @@ func (c *condition) regions(ctx context.Context, driver store.Administered, firs
 	for _, r := range regions {
 		fewest = min(fewest, r.Peers)
 	}
+	c.peers = fewest
 	c.details["replicas"] = fmt.Sprint(fewest)
 	if n := leadersOf(regions)[0]; n > 0 {
 		c.against = append(c.against, fmt.Sprintf("%d of %d regions have no leader", n, len(regions)))
@@ -90,16 +95,45 @@ func (c *condition) regions(ctx context.Context, driver store.Administered, firs
 	}
 }
 
-func (c *condition) stores(ctx context.Context, driver store.Administered, clk *runClock) {
+// members looks at the stores and at PD, all at once.
+func (c *condition) members(ctx context.Context, driver store.Administered, clk *runClock) {
 	monitored, ok := driver.(store.Monitored)
 	if !ok {
 		c.unknown = append(c.unknown, "pending compaction: this driver does not know the stores' status addresses")
 		return
 	}
-	servers, config := monitored.Servers()
-	w := servermetrics.New(servers, config, clk)
+	w := servermetrics.New(monitored.Servers(), clk)
 	defer w.Close()
-	for _, s := range w.Read(ctx, statusTime) {
+	var (
+		asked     sync.WaitGroup
+		samples   []servermetrics.Sample
+		configs   []servermetrics.StoreConfig
+		placement *servermetrics.Placement
+		err       error
+	)
+	asked.Go(func() { samples = w.Read(ctx, statusTime) })
+	asked.Go(func() { configs = w.Configs(ctx, statusTime) })
+	asked.Go(func() { placement, err = w.Placement(ctx, statusTime) })
+	asked.Wait()
+	c.pending(samples)
+	c.configured(configs)
+	if err != nil {
+		c.details["schedulers"] = "unknown: " + err.Error()
+		return
+	}
+	c.details["schedulers"] = cmp.Or(strings.Join(slices.Sorted(slices.Values(placement.Schedulers)), ", "), "none")
+	if placement.Replicas == 0 {
+		return
+	}
+	c.details["replicas wanted"] = fmt.Sprint(placement.Replicas)
+	// More replicas than stores never come about.
+	if want := min(placement.Replicas, len(driver.Cluster().Stores)); c.peers > 0 && c.peers < want {
+		c.against = append(c.against, fmt.Sprintf("regions have %d of %d replicas", c.peers, want))
+	}
+}
+
+func (c *condition) pending(samples []servermetrics.Sample) {
+	for _, s := range samples {
 		pending, ok := s.Figures["pending_compaction_bytes"]
 		switch {
 		case s.Figures == nil:
@@ -115,6 +149,44 @@ func (c *condition) stores(ctx context.Context, driver store.Administered, clk *
 		if stored, ok := s.Figures["stored_bytes"]; ok {
 			c.details["bytes stored on "+s.Store] = megabytes(stored)
 		}
+	}
+}
+
+// configured keeps the settings of the stores: once, where all that tell agree.
+func (c *condition) configured(stores []servermetrics.StoreConfig) {
+	settings := make(map[string]map[string][]string) // by name and value, the stores
+	add := func(name, value, store string) {
+		if settings[name] == nil {
+			settings[name] = make(map[string][]string)
+		}
+		settings[name][value] = append(settings[name][value], store)
+	}
+	told := 0
+	for _, s := range stores {
+		if s.Config == nil {
+			c.details["configuration of "+s.Store] = "unknown: " + s.Missing
+			continue
+		}
+		told++
+		if version := s.Config.APIVersion(); version != "" {
+			add("API version", version, s.Store)
+		}
+		for name, value := range s.Config {
+			if name != servermetrics.AdvertisedAddress {
+				add("configuration: "+name, value, s.Store)
+			}
+		}
+	}
+	for name, values := range settings {
+		var parts []string
+		for _, value := range slices.Sorted(maps.Keys(values)) {
+			if len(values[value]) == told {
+				parts = append(parts, value)
+			} else {
+				parts = append(parts, value+" on "+strings.Join(values[value], ", "))
+			}
+		}
+		c.details[name] = strings.Join(parts, "; ")
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/manifest"
+	"github.com/kvbench/kvbench/internal/servermetrics"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -115,7 +116,7 @@ type chore struct {
 
 const (
 	maxRegions      = 10_000           // that a table is split into
-	regionBytes     = 96 << 20         // of a region that is full, by TiKV's default up to 8.3
+	regionBytes     = 96 << 20         // of a region that is full, if no store tells it: TiKV's default up to 8.3
 	regionsPerStore = 4                // at least, so that leaders can be spread
 	layoutTime      = 2 * time.Minute  // for splitting and for scattering each
 	layoutPause     = time.Second      // between two looks
@@ -124,9 +125,13 @@ const (
 
 // split splits the table where the load's keys have their quantiles, and before and behind it, and spreads the regions.
 func (c *chore) split(ctx context.Context, n int, force bool) (string, error) {
-	auto := n == 0
+	auto, why := n == 0, ""
 	if auto {
-		n = c.suitable()
+		size, told := c.regionSize(ctx)
+		n, why = c.suitable(size), fmt.Sprintf("; full regions have %d MiB", size>>20)
+		if !told {
+			why += ", as no store tells another size"
+		}
 	}
 	if n < 1 || n > maxRegions {
 		return "", refusal{fmt.Errorf("%d regions: want 1 to %d", n, maxRegions)}
@@ -162,14 +167,33 @@ func (c *chore) split(ctx context.Context, n int, force bool) (string, error) {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("table %q is %s%s", c.spec.Key.Table, done, layout(regions)), nil
+	return fmt.Sprintf("table %q is %s%s%s", c.spec.Key.Table, done, layout(regions), why), nil
 }
 
-// suitable is how many regions suit the bytes to be loaded, and the stores.
-func (c *chore) suitable() int {
+// regionSize is at how many bytes the stores split a region; the least, if they differ. False: none tells, and it is a guess.
+func (c *chore) regionSize(ctx context.Context) (bytes int64, told bool) {
+	if monitored, ok := c.driver.(store.Monitored); ok {
+		clk := &runClock{}
+		clk.set(time.Now())
+		w := servermetrics.New(monitored.Servers(), clk)
+		defer w.Close()
+		for _, s := range w.Configs(ctx, statusTime) {
+			if size := s.Config.Bytes(servermetrics.RegionSize); size > 0 && (bytes == 0 || size < bytes) {
+				bytes = size
+			}
+		}
+	}
+	if bytes == 0 {
+		return regionBytes, false
+	}
+	return bytes, true
+}
+
+// suitable is how many regions of a size suit the bytes to be loaded, and the stores.
+func (c *chore) suitable(size int64) int {
 	key := len(c.generator.Key(nil, c.spec.InsertStart))
 	bytes := float64(c.spec.InsertCount) * float64(c.generator.RowBytes()+int64(key))
-	n := max(regionsPerStore*len(c.driver.Cluster().Stores), int(min(maxRegions, math.Ceil(bytes/regionBytes))))
+	n := max(regionsPerStore*len(c.driver.Cluster().Stores), int(min(maxRegions, math.Ceil(bytes/float64(size)))))
 	return int(max(1, min(int64(n), c.spec.InsertCount)))
 }
 

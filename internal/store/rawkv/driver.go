@@ -10,7 +10,6 @@ package rawkv
 
 import (
 	"context"
-	"crypto/tls"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/clock"
@@ -42,7 +41,7 @@ func (d *Driver) Cluster() store.Cluster { return d.cluster.Info().Described() }
 func (d *Driver) ConnectionsPerStore() int { return d.perStore }
 
 // Servers implements [store.Monitored].
-func (d *Driver) Servers() ([]store.Server, *tls.Config) { return d.cluster.Servers() }
+func (d *Driver) Servers() store.Servers { return d.cluster.Servers() }
 
 // Traffic implements [store.TrafficCounter].
 func (d *Driver) Traffic() []store.Traffic { return d.cluster.Traffic() }

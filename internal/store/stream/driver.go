@@ -20,7 +20,6 @@ package stream
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -95,7 +94,7 @@ func (d *Driver) ConnectionsPerStore() int {
 }
 
 // Servers implements [store.Monitored].
-func (d *Driver) Servers() ([]store.Server, *tls.Config) { return d.cluster.Servers() }
+func (d *Driver) Servers() store.Servers { return d.cluster.Servers() }
 
 // Close implements [store.Driver].
 func (d *Driver) Close() error { return d.cluster.Close() }

@@ -138,13 +138,13 @@ func (c *Cluster) Info() Info { return c.info }
 // Credentials are what connections to stores are made with.
 func (c *Cluster) Credentials() credentials.TransportCredentials { return c.creds }
 
-// Servers returns the stores with their status addresses, and how to speak TLS to them; nil: without.
-func (c *Cluster) Servers() ([]store.Server, *tls.Config) {
-	var all []store.Server
+// Servers returns the stores with their status addresses, and PD's leader, whose HTTP interface is at the same address.
+func (c *Cluster) Servers() store.Servers {
+	all := store.Servers{PD: host(c.pd().GetLeaderAddr()), TLS: c.tls.Clone()}
 	for _, s := range c.info.Stores {
-		all = append(all, store.Server{Store: s.Address, Status: s.Status})
+		all.Stores = append(all.Stores, store.Server{Store: s.Address, Status: s.Status})
 	}
-	return all, c.tls.Clone()
+	return all
 }
 
 // ColumnFamily is the one that was configured.
