@@ -4,10 +4,14 @@ package analysis
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/units"
 )
 
@@ -21,6 +25,8 @@ type Counted struct {
 	Resolution float64 `json:"resolution"`
 	Result     string  `json:"result"` // one of the values below
 	Text       string  `json:"text"`
+
+	Kinds []CountedKind `json:"kinds"` // none: the run's are not known
 }
 
 // Values of Counted.Result.
@@ -49,15 +55,25 @@ const (
 // sentBins are the commands that the fleet sent to each store, in short stretches of the run.
 type sentBins struct {
 	width  time.Duration
-	stores map[string][]float64
+	stores map[string]*sentTo
 	bins   int
 	other  float64 // commands that went through fallbacks
+
+	unnamed float64 // commands of intervals whose kinds were not written down, or are none of those that are
+}
+
+// sentTo are the commands that one store was sent.
+type sentTo struct {
+	all   []float64
+	kinds map[string][]float64 // under TiKV's names
+	named float64              // how many the kinds are
+	sum   float64              // how many all are
 }
 
 const maxSentBins = 20_000
 
 func newSentBins(end time.Duration) *sentBins {
-	b := &sentBins{width: max(100*time.Millisecond, end/maxSentBins), stores: make(map[string][]float64)}
+	b := &sentBins{width: max(100*time.Millisecond, end/maxSentBins), stores: make(map[string]*sentTo)}
 	b.bins = int(end/b.width) + 1
 	return b
 }
@@ -71,10 +87,23 @@ func (b *sentBins) add(iv *results.Interval) {
 		if t.Store == "" || t.Commands == 0 || iv.End <= iv.Start {
 			continue
 		}
-		if b.stores[t.Store] == nil {
-			b.stores[t.Store] = make([]float64, b.bins)
+		to := b.stores[t.Store]
+		if to == nil {
+			to = &sentTo{all: make([]float64, b.bins), kinds: make(map[string][]float64)}
+			b.stores[t.Store] = to
 		}
-		b.spread(b.stores[t.Store], iv.Start, iv.End, float64(t.Commands))
+		to.sum += float64(t.Commands)
+		if len(t.Kinds) == 0 {
+			b.unnamed += float64(t.Commands)
+		}
+		b.spread(to.all, iv.Start, iv.End, float64(t.Commands))
+		for kind, n := range t.Kinds {
+			if to.kinds[kind] == nil {
+				to.kinds[kind] = make([]float64, b.bins)
+			}
+			to.named += float64(n)
+			b.spread(to.kinds[kind], iv.Start, iv.End, float64(n))
+		}
 	}
 }
 
@@ -87,9 +116,9 @@ func (b *sentBins) spread(to []float64, start, end time.Duration, n float64) {
 	}
 }
 
-// between is how much was sent to a store in a stretch.
-func (b *sentBins) between(store string, start, end time.Duration) (n float64) {
-	for i, sent := range b.stores[store] {
+// between is how much of what is in bins was sent in a stretch.
+func (b *sentBins) between(bins []float64, start, end time.Duration) (n float64) {
+	for i, sent := range bins {
 		from := time.Duration(i) * b.width
 		if overlap := min(end, from+b.width) - max(start, from); overlap > 0 {
 			n += sent * float64(overlap) / float64(b.width)
@@ -98,14 +127,14 @@ func (b *sentBins) between(store string, start, end time.Duration) (n float64) {
 	return n
 }
 
-// most is the most that was sent to a store within any stretch of a length.
-func (b *sentBins) most(store string, length time.Duration) (most float64) {
+// most is the most of what is in bins that was sent within any stretch of a length.
+func (b *sentBins) most(bins []float64, length time.Duration) (most float64) {
 	n := int((length + b.width - 1) / b.width)
 	sum := 0.0
-	for i, sent := range b.stores[store] {
+	for i, sent := range bins {
 		sum += sent
 		if i >= n {
-			sum -= b.stores[store][i-n]
+			sum -= bins[i-n]
 		}
 		most = max(most, sum)
 	}
@@ -117,37 +146,131 @@ func (r *Run) counted() *Counted {
 	if r.sent == nil || len(r.sent.stores) == 0 {
 		return nil
 	}
-	c := &Counted{FromS: math.Inf(1), Result: CountedUnknown}
-	late, commands := 0.0, 0.0
+	c := &Counted{FromS: math.Inf(1), Result: CountedUnknown, Kinds: []CountedKind{}}
+	all := CountedKind{}
+	kinds := make(map[string]*CountedKind)
+	of := func(kind string) *CountedKind {
+		if kinds[kind] == nil {
+			kinds[kind] = &CountedKind{Kind: kind}
+		}
+		return kinds[kind]
+	}
+	commands, named := 0.0, 0.0
 	from := max(r.window.from, settledAfter)
 	for _, address := range r.storesRead() {
+		to := r.sent.stores[address]
+		if to == nil {
+			to = &sentTo{}
+		}
 		d := stretch(readIn(r.servers[address], from, r.window.to))
 		if d == nil || d.requests() == nil {
-			if r.sent.between(address, r.window.from, r.window.to) == 0 {
+			if r.sent.between(to.all, r.window.from, r.window.to) == 0 {
 				continue
 			}
 			return nil // a part of the commands is unaccounted for
 		}
-		start, end := results.Duration(d.first.S), results.Duration(d.last.S)
-		c.Run += r.sent.between(address, start, end)
-		c.Stores += *d.requests()
-		late += r.sent.most(address, countsLate)
 		c.FromS, c.ToS = min(c.FromS, d.first.S), max(c.ToS, d.last.S)
+		all.add(r.sent, to.all, *d.requests(), d)
+		for name := range d.last.Figures {
+			if kind, ok := strings.CutPrefix(name, "requests_total."); ok {
+				of(kind).add(r.sent, to.kinds[kind], *d.since(name), d)
+			}
+		}
+		for kind, bins := range to.kinds {
+			if _, told := d.last.Figures["requests_total."+kind]; !told {
+				of(kind).add(r.sent, bins, 0, d)
+			}
+		}
+		commands, named = commands+to.sum, named+to.named
 	}
-	for address, bins := range r.sent.stores {
+	for address := range r.sent.stores {
 		if _, read := r.servers[address]; !read {
 			return nil
 		}
-		for _, n := range bins {
-			commands += n
-		}
 	}
-	if c.Run == 0 {
+	if all.Run == 0 {
 		return nil
 	}
-	c.Change, c.Resolution = c.Stores/c.Run-1, (late+fewCommands)/c.Run
+	all.compare()
+	c.Run, c.Stores, c.Change, c.Resolution = all.Run, all.Stores, *all.Change, *all.Resolution
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		k := kinds[kind]
+		// Commands of other kinds than are written down may be of any other kind.
+		if k.Run == 0 && k.Stores == 0 || r.sent.unnamed > fewCommands || !written(kind) && commands-named > fewCommands {
+			continue
+		}
+		k.compare()
+		c.Kinds = append(c.Kinds, *k)
+	}
 	c.judge(r.sent.other > fallbacksCounted*commands || len(r.lostAny()) > 0)
 	return c
+}
+
+// written tells whether drivers write down how many commands of a kind they send.
+func written(kind string) bool {
+	for c := range store.CommandKinds {
+		if store.Command(c).String() == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// CountedKind is one kind of request as both sides count it.
+type CountedKind struct {
+	Kind       string   `json:"kind"` // under TiKV's name
+	Run        float64  `json:"run"`
+	Stores     float64  `json:"stores"`
+	Change     *float64 `json:"change,omitempty"` // nil, as the next: the run sent none
+	Resolution *float64 `json:"resolution,omitempty"`
+	Result     string   `json:"result"`
+
+	late float64 // that the stores may hand over after a reading
+}
+
+// add adds what one store was sent and what it counted between two readings.
+func (k *CountedKind) add(b *sentBins, bins []float64, counted float64, d *growth) {
+	k.Run += b.between(bins, results.Duration(d.first.S), results.Duration(d.last.S))
+	k.Stores += counted
+	k.late += b.most(bins, countsLate)
+}
+
+func (k *CountedKind) compare() {
+	if k.Run > 0 {
+		change, resolution := k.Stores/k.Run-1, (k.late+fewCommands)/k.Run
+		k.Change, k.Resolution = &change, &resolution
+	}
+	switch bound := k.late + fewCommands; {
+	case k.Stores-k.Run > bound:
+		k.Result = CountedMore
+	case k.Run > 0 && bound > coarse*k.Run:
+		k.Result = CountedUnknown
+	case k.Run-k.Stores > bound:
+		k.Result = CountedLess
+	default:
+		k.Result = CountedEqual
+	}
+}
+
+// String says how a kind differs.
+func (k *CountedKind) String() string {
+	switch {
+	case k.Change == nil:
+		return fmt.Sprintf("%s %s that this run did not send", units.Grouped(k.Stores), k.Kind)
+	case *k.Change > 0:
+		return fmt.Sprintf("%s more %s (±%s)", units.Percent(*k.Change), k.Kind, units.Percent(*k.Resolution))
+	}
+	return fmt.Sprintf("%s less %s (±%s)", units.Percent(-*k.Change), k.Kind, units.Percent(*k.Resolution))
+}
+
+// differing are the kinds whose result is so.
+func (c *Counted) differing(result string) (texts []string) {
+	for i := range c.Kinds {
+		if c.Kinds[i].Result == result {
+			texts = append(texts, c.Kinds[i].String())
+		}
+	}
+	return texts
 }
 
 // lostAny names the workers of which not all that they sent is known.
@@ -163,21 +286,36 @@ func (r *Run) lostAny() (names []string) {
 func (c *Counted) judge(incomplete bool) {
 	change := units.Percent(math.Abs(c.Change))
 	within := units.Percent(c.Resolution)
+	more, less := c.differing(CountedMore), c.differing(CountedLess)
 	switch {
 	case incomplete:
 		c.Text = "what was sent is not known exactly (fallbacks, or workers that were lost), so that it is not compared with what the stores counted"
 	case c.Resolution > coarse:
 		c.Text = fmt.Sprintf("the run is too short to compare what was sent with what the stores counted, which hand it over up to a second late (±%s)", within)
-	case c.Change > c.Resolution:
+	case c.Change > c.Resolution || c.Change >= -c.Resolution && len(more) > 0:
 		c.Result = CountedMore
-		c.Text = fmt.Sprintf("the stores answered %s more than this run sent (±%s): something else uses this cluster", change, within)
-	case c.Change < -c.Resolution:
+		c.Text = fmt.Sprintf("the stores answered %s%s than this run sent (±%s)%s: something else uses this cluster", change, c.direction(), within, listed(more))
+	case c.Change < -c.Resolution || len(less) > 0:
 		c.Result = CountedLess
-		c.Text = fmt.Sprintf("the stores counted %s less than this run sent (±%s)", change, within)
+		c.Text = fmt.Sprintf("the stores counted %s%s than this run sent (±%s)%s", change, c.direction(), within, listed(less))
 	default:
 		c.Result = CountedEqual
 		c.Text = fmt.Sprintf("the stores counted what this run sent, as far as that can be told: %+.1f %%, of ±%s", 100*c.Change, within)
 	}
+}
+
+func (c *Counted) direction() string {
+	if c.Change < 0 {
+		return " less"
+	}
+	return " more"
+}
+
+func listed(kinds []string) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(kinds, ", ")
 }
 
 // stretch is what a store's totals grew by from the first of the readings to the last; nil if there are

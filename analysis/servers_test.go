@@ -162,41 +162,51 @@ func valueOf(m map[string]float64, name string) *float64 {
 // lateStore is a store whose threads keep their counts, and hand them over with the first request that comes a second
 // after the last time.
 type lateStore struct {
-	kept   []float64
+	kept   []map[string]float64
 	handed []float64 // when
-	told   float64
+	told   map[string]float64
 }
 
-func (l *lateStore) serve(at float64, thread int) {
-	l.kept[thread]++
-	if at-l.handed[thread] >= 1 {
-		l.told += l.kept[thread]
-		l.kept[thread], l.handed[thread] = 0, at
+func (l *lateStore) serve(at float64, thread int, kind string) {
+	l.kept[thread][kind]++
+	if at-l.handed[thread] < 1 {
+		return
 	}
+	for kind, n := range l.kept[thread] {
+		l.told["requests_total."+kind] += n
+	}
+	clear(l.kept[thread])
+	l.handed[thread] = at
 }
 
-// compared plays a run of some seconds on a late store, with another client that adds a share of its commands.
-func compared(r *rand.Rand, seconds int, rate func(second int) int, other float64) *Counted {
+// compared plays a run of some seconds on a late store: two thirds are gets, the rest puts. Another client adds a share, of kinds of its own.
+func compared(r *rand.Rand, seconds int, rate func(second int) int, other float64, others ...string) *Counted {
 	end := time.Duration(seconds) * time.Second
 	run := &Run{window: window{from: 0, to: end}, sent: newSentBins(end), servers: map[string][]results.ServerSample{}}
-	l := &lateStore{kept: make([]float64, 5), handed: make([]float64, 5)}
+	l := &lateStore{kept: make([]map[string]float64, 5), handed: make([]float64, 5), told: map[string]float64{"requests_total.raw_scan": 0}}
 	for i := range l.handed {
-		l.handed[i], l.kept[i] = -r.Float64(), float64(r.IntN(1000)) // of an earlier load
+		l.handed[i], l.kept[i] = -r.Float64(), map[string]float64{"raw_put": float64(r.IntN(1000))} // of an earlier load
 	}
 	reading := 0.5
 	for second := range seconds {
-		n := rate(second)
-		run.sent.add(&results.Interval{Second: results.Second{Start: time.Duration(second) * time.Second, End: time.Duration(second+1) * time.Second},
-			Traffic: []store.Traffic{{Store: "a:1", Commands: int64(n), Messages: int64(n)}}})
+		n, sent := rate(second), map[string]int64{}
 		all := int(math.Round(float64(n) * (1 + other)))
 		for i := range all {
+			kind := []string{"raw_get", "raw_get", "raw_put"}[r.IntN(3)]
+			if (i+1)*n/all == i*n/all { // the other client's
+				kind = others[r.IntN(len(others))]
+			} else {
+				sent[kind]++
+			}
 			at := float64(second) + float64(i)/float64(all)
 			for reading <= at {
-				run.servers["a:1"] = append(run.servers["a:1"], results.ServerSample{S: reading, Store: "a:1", Figures: map[string]float64{"requests_total.raw_get": l.told}})
+				run.servers["a:1"] = append(run.servers["a:1"], results.ServerSample{S: reading, Store: "a:1", Figures: maps.Clone(l.told)})
 				reading += 1 + 4*r.Float64()
 			}
-			l.serve(at, r.IntN(5))
+			l.serve(at, r.IntN(5), kind)
 		}
+		run.sent.add(&results.Interval{Second: results.Second{Start: time.Duration(second) * time.Second, End: time.Duration(second+1) * time.Second},
+			Traffic: []store.Traffic{{Store: "a:1", Commands: int64(n), Messages: int64(n), Kinds: sent}}})
 	}
 	return run.counted()
 }
@@ -216,23 +226,59 @@ func TestQuietClusterIsNotAccused(t *testing.T) {
 				return base / 50
 			}
 		}
-		if c := compared(r, 5+r.IntN(40), rate, 0); c != nil && c.Result == CountedMore {
+		if c := compared(r, 5+r.IntN(40), rate, 0); c != nil && (c.Result == CountedMore || c.Result == CountedLess) {
 			t.Errorf("seed %d: %+v", seed, c)
 		}
 	}
 }
 
-// Another client's tenth is found in a run that is long enough, and sized.
+// Another client's tenth is found in a run that is long enough, and sized; so is what it sends.
 func TestAnotherClientIsFound(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
-		c := compared(rand.New(rand.NewPCG(seed, 2)), 60, func(int) int { return 5000 }, 0.1)
+	steady := func(int) int { return 5000 }
+	for seed := range uint64(10) {
+		c := compared(rand.New(rand.NewPCG(seed, 2)), 60, steady, 0.1, "raw_get", "raw_put")
 		if c == nil || c.Result != CountedMore || math.Abs(c.Change-0.1) > c.Resolution || !strings.Contains(c.Text, "something else uses this cluster") {
 			t.Errorf("seed %d: %+v", seed, c)
 		}
+		c = compared(rand.New(rand.NewPCG(seed, 3)), 60, steady, 0.1, "raw_put")
+		if c == nil || c.Result != CountedMore || len(c.Kinds) != 2 || c.Kinds[0].Result != CountedEqual || c.Kinds[1].Result != CountedMore || math.Abs(*c.Kinds[1].Change-0.3) > *c.Kinds[1].Resolution || !strings.Contains(c.Text, " more raw_put (±") {
+			t.Errorf("seed %d, of puts: %+v", seed, c)
+		}
+		// What the run does not send is seen even where it is lost in the sum.
+		c = compared(rand.New(rand.NewPCG(seed, 4)), 60, steady, 0.01, "raw_scan", "kv_get")
+		if c == nil || c.Result != CountedMore || c.Change > c.Resolution || !strings.Contains(c.Text, " kv_get that this run did not send, ") || !strings.Contains(c.Text, " raw_scan that this run did not send: something else") {
+			t.Errorf("seed %d, of scans: %+v", seed, c)
+		}
 	}
-	if c := compared(rand.New(rand.NewPCG(1, 2)), 5, func(int) int { return 5000 }, 0.1); c != nil && c.Result != CountedUnknown && c.Result != CountedEqual {
+	if c := compared(rand.New(rand.NewPCG(1, 2)), 5, steady, 0.1, "raw_get"); c != nil && c.Result != CountedUnknown && c.Result != CountedEqual {
 		t.Errorf("in a short run: %+v", c)
+	}
+}
+
+// Where the kinds of commands were not written down, nobody is accused for them.
+func TestUnknownKindsAreNotCompared(t *testing.T) {
+	t.Parallel()
+	at := func(s, gets, swaps float64) results.ServerSample {
+		return results.ServerSample{S: s, Figures: map[string]float64{"requests_total.raw_get": gets, "requests_total.raw_compare_and_swap": swaps}}
+	}
+	for name, test := range map[string]struct {
+		kinds map[string]int64
+		want  int // kinds that are compared
+	}{
+		"all gets":                {map[string]int64{"raw_get": 1000}, 2},
+		"half something else":     {map[string]int64{"raw_get": 500}, 1},
+		"of a worker that is old": {nil, 0},
+	} {
+		run := &Run{window: window{to: 60 * time.Second}, sent: newSentBins(60 * time.Second),
+			servers: map[string][]results.ServerSample{"a:1": {at(5, 100, 0), at(55, 25_100, 25_000)}}}
+		for second := range 60 {
+			start := time.Duration(second) * time.Second
+			run.sent.add(&results.Interval{Second: results.Second{Start: start, End: start + time.Second}, Traffic: []store.Traffic{{Store: "a:1", Commands: 1000, Messages: 1, Kinds: test.kinds}}})
+		}
+		if c := run.counted(); c == nil || len(c.Kinds) != test.want || math.Abs(c.Change) > 1e-9 {
+			t.Errorf("%s: %+v", name, c)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 	c := measure.NewCollector(measure.Config{Paced: true, Warmup: time.Second, Window: time.Duration(seconds-1) * time.Second}, 1)
 	done := make(chan struct{})
 	written := make(chan error)
-	sent := store.Traffic{Store: "10.0.0.1:20160", Messages: 5, Commands: 12, Sizes: map[int]int64{1: 3, 4: 1, 5: 1},
+	sent := store.Traffic{Store: "10.0.0.1:20160", Messages: 5, Commands: 12, Sizes: map[int]int64{1: 3, 4: 1, 5: 1}, Kinds: map[string]int64{"raw_get": 11},
 		Fallbacks: map[string]int64{"not_leader": 2}, Unsent: 1, Breaks: 1}
 	go func() {
 		defer close(done)
@@ -145,7 +145,7 @@ func TestJournalRoundTrip(t *testing.T) {
 			!reflect.DeepEqual(iv.Errors[0].Texts, []string{"deadline, \"exceeded\"\nafter 1s"}) {
 			t.Errorf("second %d: errors %+v", i, iv.Errors)
 		}
-		if len(iv.Traffic) != 1 || iv.Traffic[0].Store != "10.0.0.1:20160" || iv.Traffic[0].Sizes[4] != 1 ||
+		if len(iv.Traffic) != 1 || iv.Traffic[0].Store != "10.0.0.1:20160" || iv.Traffic[0].Sizes[4] != 1 || iv.Traffic[0].Kinds["raw_get"] != 11 ||
 			iv.Traffic[0].Fallbacks["not_leader"] != 2 || iv.Traffic[0].Commands != 12 {
 			t.Errorf("second %d: traffic %+v", i, iv.Traffic)
 		}

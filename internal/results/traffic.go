@@ -51,6 +51,9 @@ func parseTraffic(line []byte) (t trafficLine, err error) {
 	for size, n := range t.Sizes {
 		counts = append(counts, n, int64(size))
 	}
+	for _, n := range t.Kinds {
+		counts = append(counts, n)
+	}
 	for _, n := range t.Fallbacks {
 		counts = append(counts, n)
 	}

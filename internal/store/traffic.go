@@ -13,11 +13,35 @@ type Traffic struct {
 	Commands int64         `json:"commands"`        // in them
 	Sizes    map[int]int64 `json:"sizes,omitempty"` // messages by their commands; above 128 rounded down, by less than 2 %
 
+	// Kinds are the commands by kind, under the names that stores count them by; those of other kinds are not in it.
+	Kinds map[string]int64 `json:"kinds,omitempty"`
+
 	// Fallbacks are commands that took another way than the driver's own, by cause. Unsent
 	// counts those among them that had not been in a message before.
 	Fallbacks map[string]int64 `json:"detours,omitempty"`
 	Unsent    int64            `json:"unsent,omitempty"`
 	Breaks    int64            `json:"breaks,omitempty"` // of connections in use
+}
+
+// Command is a kind of command.
+type Command uint8
+
+// The kinds that loads are made of, in the order of their numbers in a message of several commands.
+const (
+	RawGet Command = iota
+	RawBatchGet
+	RawPut
+	RawBatchPut
+	RawDelete
+	RawBatchDelete
+	RawScan
+	OtherCommand
+	CommandKinds = int(OtherCommand)
+)
+
+// String is how stores call it.
+func (c Command) String() string {
+	return [...]string{"raw_get", "raw_batch_get", "raw_put", "raw_batch_put", "raw_delete", "raw_batch_delete", "raw_scan", "other"}[c]
 }
 
 // Add adds what o counts.
@@ -42,6 +66,7 @@ func (t *Traffic) add(o *Traffic, sign int64) {
 	t.Unsent += sign * o.Unsent
 	t.Breaks += sign * o.Breaks
 	addTo(&t.Sizes, o.Sizes, sign)
+	addTo(&t.Kinds, o.Kinds, sign)
 	addTo(&t.Fallbacks, o.Fallbacks, sign)
 }
 

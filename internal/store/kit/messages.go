@@ -14,6 +14,7 @@ import (
 // additions that nobody competes for. The zero value is ready.
 type Messages struct {
 	commands atomic.Int64
+	kinds    [store.CommandKinds]atomic.Int64
 	sizes    [sizes]atomic.Int64
 }
 
@@ -36,15 +37,38 @@ func sizeAt(index int) int {
 	return (index - shift*steps) << shift
 }
 
+// Kinds are the commands of a message by their kind.
+type Kinds [store.CommandKinds]int32
+
+// Add counts a command.
+func (k *Kinds) Add(c store.Command) {
+	if int(c) < len(k) {
+		k[c]++
+	}
+}
+
 // Sent counts a message.
-func (m *Messages) Sent(commands int) {
+func (m *Messages) Sent(commands int, kinds *Kinds) {
 	m.commands.Add(int64(commands))
 	m.sizes[sizeIndex(commands)].Add(1)
+	for c, n := range kinds {
+		if n > 0 {
+			m.kinds[c].Add(int64(n))
+		}
+	}
 }
 
 // AddTo adds what was counted to t.
 func (m *Messages) AddTo(t *store.Traffic) {
 	t.Commands += m.commands.Load()
+	for c := range m.kinds {
+		if n := m.kinds[c].Load(); n > 0 {
+			if t.Kinds == nil {
+				t.Kinds = make(map[string]int64)
+			}
+			t.Kinds[store.Command(c).String()] += n
+		}
+	}
 	for i := range m.sizes {
 		n := m.sizes[i].Load()
 		if n == 0 {

@@ -31,11 +31,11 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	var m Messages
 	for _, n := range []int{1, 1, 5, 128, 1} {
-		m.Sent(n)
+		m.Sent(n, &Kinds{store.RawPut: int32(n)})
 	}
 	tr := store.Traffic{Store: "a", Fallbacks: map[string]int64{"x": 1}}
 	m.AddTo(&tr)
-	want := store.Traffic{Store: "a", Messages: 5, Commands: 136, Sizes: map[int]int64{1: 3, 5: 1, 128: 1}, Fallbacks: map[string]int64{"x": 1}}
+	want := store.Traffic{Store: "a", Messages: 5, Commands: 136, Sizes: map[int]int64{1: 3, 5: 1, 128: 1}, Kinds: map[string]int64{"raw_put": 136}, Fallbacks: map[string]int64{"x": 1}}
 	if !reflect.DeepEqual(tr, want) {
 		t.Errorf("counted %+v, want %+v", tr, want)
 	}
@@ -43,7 +43,7 @@ func TestMessages(t *testing.T) {
 
 func TestCountingAllocatesNothing(t *testing.T) {
 	var m Messages
-	if n := testing.AllocsPerRun(100, func() { m.Sent(7) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { m.Sent(7, &Kinds{store.RawGet: 3, store.RawScan: 4}) }); n > 0 {
 		t.Errorf("%v allocations per message", n)
 	}
 }

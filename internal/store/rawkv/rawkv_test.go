@@ -5,6 +5,7 @@ package rawkv_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -107,6 +108,23 @@ func testTraffic(t *testing.T, maxBatch int) {
 	}
 	if commands != 101 {
 		t.Errorf("%d commands for 101 calls", commands)
+	}
+	// Kinds are counted in messages of several commands as in those of one; of a compare-and-swap there is no telling.
+	key := calls[0].Keys
+	calls = []*store.Call{
+		{Verb: store.Put, Keys: key, Values: key}, {Verb: store.Delete, Keys: key}, {Verb: store.Scan, Keys: key, EndKey: append(slices.Clone(key[0]), 0), Limit: 1},
+		{Verb: store.Get, Keys: slices.Concat(key, key)}, {Verb: store.Put, Keys: slices.Concat(key, key), Values: slices.Concat(key, key)}, {Verb: store.Delete, Keys: slices.Concat(key, key)},
+	}
+	if err := store.DoAll(s, calls, clk, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	var all store.Traffic
+	for _, t := range d.Traffic() {
+		all.Add(&t)
+	}
+	want := map[string]int64{"raw_get": 100, "raw_put": 1, "raw_delete": 1, "raw_scan": 1, "raw_batch_get": 1, "raw_batch_put": 1, "raw_batch_delete": 1}
+	if !maps.Equal(all.Kinds, want) {
+		t.Errorf("kinds %v, want %v", all.Kinds, want)
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/kit"
 )
 
 // storeConnection is a store as one lane sees it: its links (streams on connections of their own), and the messages that wait for one.
@@ -108,10 +111,12 @@ func (t *storeConnection) send(l *link) {
 	before := len(m.ids)
 	m.drop()
 	if n := len(m.ids); n > 0 {
+		var kinds kit.Kinds
 		for _, p := range m.parts {
 			p.link = l
+			kinds.Add(store.Command(p.command - cmdRawGet))
 		}
-		t.count.messages.Sent(n)
+		t.count.messages.Sent(n, &kinds)
 		*m.buffer = m.finish()
 		l.out <- outgoing{l.grpc, m.buffer}
 		m.buffer = nil

@@ -81,7 +81,7 @@ func TestTraffic(t *testing.T) {
 			more := after[i].Since(&before[i])
 			sent.Add(&more)
 		}
-		if sent.Commands != 2000 || sent.Breaks != 0 || len(sent.Fallbacks) > 0 || sent.Unsent != 0 {
+		if sent.Commands != 2000 || sent.Kinds["raw_get"] != 2000 || sent.Breaks != 0 || len(sent.Fallbacks) > 0 || sent.Unsent != 0 {
 			t.Errorf("counted %+v", sent)
 		}
 		switch largest := slices.Max(slices.Collect(maps.Keys(sent.Sizes))); {
@@ -89,6 +89,22 @@ func TestTraffic(t *testing.T) {
 			maxBatch == 16 && (sent.Messages < sent.Commands/16 || largest > 16),
 			maxBatch == 0 && sent.Messages > sent.Commands/5:
 			t.Errorf("with %d commands in a message at most: %+v", maxBatch, sent)
+		}
+		key := calls[0].Keys
+		kinds := []*store.Call{
+			{Verb: store.Put, Keys: key, Values: key}, {Verb: store.Delete, Keys: key}, {Verb: store.Scan, Keys: key, EndKey: append(slices.Clone(key[0]), 0), Limit: 1},
+			{Verb: store.Get, Keys: slices.Concat(key, key)}, {Verb: store.Put, Keys: slices.Concat(key, key), Values: slices.Concat(key, key)}, {Verb: store.Delete, Keys: slices.Concat(key, key)},
+		}
+		if err := store.DoAll(s, kinds, clk, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		sent = store.Traffic{}
+		for i, last := range d.Traffic() {
+			more := last.Since(&after[i])
+			sent.Add(&more)
+		}
+		if want := map[string]int64{"raw_put": 1, "raw_delete": 1, "raw_scan": 1, "raw_batch_get": 1, "raw_batch_put": 1, "raw_batch_delete": 1}; !maps.Equal(sent.Kinds, want) {
+			t.Errorf("kinds %v, want %v", sent.Kinds, want)
 		}
 		if err := errors.Join(s.Close(), d.Close()); err != nil {
 			t.Error(err)

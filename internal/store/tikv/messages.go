@@ -5,6 +5,7 @@ package tikv
 import (
 	"cmp"
 	"context"
+	"path"
 	"slices"
 	"sync"
 
@@ -33,7 +34,9 @@ func (m *messages) dialOptions() []grpc.DialOption {
 			return &countedStream{s, m.to(cc.Target())}, nil
 		}),
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			m.to(cc.Target()).Sent(1)
+			var kinds kit.Kinds
+			kinds.Add(kindOf(method))
+			m.to(cc.Target()).Sent(1, &kinds)
 			return invoker(ctx, method, req, reply, cc, opts...)
 		}),
 	}
@@ -77,7 +80,53 @@ type countedStream struct {
 func (s *countedStream) SendMsg(msg any) error {
 	if req, ok := msg.(*tikvpb.BatchCommandsRequest); ok {
 		// Before it is sent: afterwards the sender may fill it anew.
-		s.count.Sent(len(req.RequestIds))
+		var kinds kit.Kinds
+		for _, r := range req.Requests {
+			kinds.Add(kindIn(r))
+		}
+		s.count.Sent(len(req.RequestIds), &kinds)
 	}
 	return s.ClientStream.SendMsg(msg)
+}
+
+// kindOf is the kind of a command that is sent by itself, from the method that it calls.
+func kindOf(method string) store.Command {
+	switch path.Base(method) {
+	case "RawGet":
+		return store.RawGet
+	case "RawBatchGet":
+		return store.RawBatchGet
+	case "RawPut":
+		return store.RawPut
+	case "RawBatchPut":
+		return store.RawBatchPut
+	case "RawDelete":
+		return store.RawDelete
+	case "RawBatchDelete":
+		return store.RawBatchDelete
+	case "RawScan":
+		return store.RawScan
+	}
+	return store.OtherCommand
+}
+
+// kindIn is the kind of a command in a message of several.
+func kindIn(r *tikvpb.BatchCommandsRequest_Request) store.Command {
+	switch r.GetCmd().(type) {
+	case *tikvpb.BatchCommandsRequest_Request_RawGet:
+		return store.RawGet
+	case *tikvpb.BatchCommandsRequest_Request_RawBatchGet:
+		return store.RawBatchGet
+	case *tikvpb.BatchCommandsRequest_Request_RawPut:
+		return store.RawPut
+	case *tikvpb.BatchCommandsRequest_Request_RawBatchPut:
+		return store.RawBatchPut
+	case *tikvpb.BatchCommandsRequest_Request_RawDelete:
+		return store.RawDelete
+	case *tikvpb.BatchCommandsRequest_Request_RawBatchDelete:
+		return store.RawBatchDelete
+	case *tikvpb.BatchCommandsRequest_Request_RawScan:
+		return store.RawScan
+	}
+	return store.OtherCommand
 }
