@@ -21,6 +21,7 @@ import (
 	"github.com/kvbench/kvbench/analysis/internal/golden"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -205,6 +206,19 @@ func TestMissing(t *testing.T) {
 	})
 }
 
+// slo gives a run objectives.
+func slo(texts ...string) func(*results.Run) {
+	return func(r *results.Run) {
+		for _, text := range texts {
+			o, err := objective.Parse(text)
+			if err != nil {
+				panic(err)
+			}
+			r.Limits.SLO = append(r.Limits.SLO, o)
+		}
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -284,25 +298,44 @@ func TestVerdict(t *testing.T) {
 			r.Verification = &results.Verification{Of: results.OfTable, Expected: 10, Checked: 10}
 		}}, exitcode.Valid, ByUnknown, nil},
 		{"objective met", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
-			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}}
+			r.Limits.SLO = []objective.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}}
 		}}, exitcode.Valid, ByTarget, nil},
 		{"objective on a percentile of too few operations", &fixture{window: 5 * s, target: 100, change: func(r *results.Run) {
-			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99_99", LimitUS: 1e9}}
+			r.Limits.SLO = []objective.Objective{{Kind: "READ", Time: "response", Metric: "p99_99", LimitUS: 1e9}}
 		}}, exitcode.SLO, ByTarget, []string{"it is unknown whether the objective was met", "calls are too few for READ response p99.99"}},
 		{"objective missed", &fixture{window: 5 * s, target: 1000, change: func(r *results.Run) {
-			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99_9", LimitUS: 500}}
+			r.Limits.SLO = []objective.Objective{{Kind: "READ", Time: "response", Metric: "p99_9", LimitUS: 500}}
 		}}, exitcode.SLO, ByTarget, []string{"READ response p99.9", "above 500 µs"}},
 		{"objective met, one operation unanswered", &fixture{window: 5 * s, target: 1000, threads: 1, hang: 4999 * time.Millisecond, change: func(r *results.Run) {
-			r.Limits.SLO = []results.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 5000}}
+			r.Limits.SLO = []objective.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 5000}}
 		}}, exitcode.Degraded, ByTarget, []string{"never answered"}},
 		{"objective missed, by what was never answered", &fixture{window: 5 * s, target: 1000, threads: 4, hang: 4 * s, change: func(r *results.Run) {
-			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}, {Kind: "UPDATE", Time: "service", Metric: "max", LimitUS: 5_000_000}}
+			r.Limits.SLO = []objective.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 5000}, {Kind: "UPDATE", Time: "service", Metric: "max", LimitUS: 5_000_000}}
 		}}, exitcode.Target, ByServer, []string{"no answer", "objective missed: READ response p99 is at least 94", "above 5.00 ms, with 500 that were never answered", "objective missed: UPDATE service max is at least 6.00 s"}},
 		{"objective of which nobody knows", &fixture{window: 5 * s, target: 1000, threads: 4, hang: 4 * s, change: func(r *results.Run) {
-			r.Limits.SLO = []results.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 3_000_000}, {Kind: "TOTAL", Time: "service", Metric: "mean", LimitUS: 3_000_000}}
+			r.Limits.SLO = []objective.Objective{{Kind: "READ", Time: "response", Metric: "p99", LimitUS: 3_000_000}, {Kind: "TOTAL", Time: "service", Metric: "mean", LimitUS: 3_000_000}}
 		}}, exitcode.Target, ByServer, []string{"no answer", "it is unknown whether the objective was met: READ response p99 is", "without 500 that were never answered", "TOTAL service mean"}},
+		{"errors within their objective, which takes the place of the limit", &fixture{window: 5 * s, target: 1000, result: mixed(0, 100, 0), change: slo("errors < 2%", "READ errors < 3%")}, exitcode.Valid, ByTarget, []string{"valid"}},
+		{"errors beyond their objective", &fixture{window: 5 * s, target: 1000, result: mixed(0, 100, 0), change: slo("errors < 0.5%")}, exitcode.SLO, ByTarget, []string{"objective missed: errors are 1 % (50 of 5,000 operations), not below 0.5 %"}},
+		{"errors beyond their limit and objective", &fixture{window: 5 * s, target: 1000, result: mixed(0, 100, 0), change: func(r *results.Run) {
+			limit := 0.005
+			slo("errors < 0.5%")(r)
+			r.Limits.ErrorShare = &limit
+		}}, exitcode.Degraded, ByTarget, []string{"1 % of the operations failed (limit: 0.5 %)", "objective missed: errors are"}},
+		{"errors of one kind leave the limit of all", &fixture{window: 5 * s, target: 1000, result: mixed(0, 100, 0), change: slo("READ errors < 2%")}, exitcode.Degraded, ByTarget, []string{"1 % of the operations failed (limit: 0.1 %)"}},
+		{"errors, of what was answered", &fixture{window: 5 * s, target: 1000, threads: 4, hang: 4 * s, change: slo("errors < 1%")}, exitcode.Target, ByServer, []string{"no answer", "it is unknown whether the objective was met: errors are 0 % (0 of 4,000 operations) without 1,000 that were never answered"}},
+		{"rate beyond its objective", &fixture{window: 5 * s, target: 1000, achieved: 970, change: slo("rate >= 98%", "rate >= 960/s")}, exitcode.SLO, ByClient, []string{"objective missed: rate is 97 % of the target (970/s of 1,000/s), below 98 % of the target"}},
+		{"rate within its objective, which takes the place of the limit", &fixture{window: 5 * s, target: 1000, achieved: 970, change: slo("rate >= 95%")}, exitcode.Valid, ByClient, []string{"valid"}},
+		{"rate a second", &fixture{window: 5 * s, achieved: 1000, change: slo("rate >= 1000/s", "READ rate >= 499/s")}, exitcode.Valid, ByUnknown, []string{"valid"}},
+		{"rate a second, of a kind", &fixture{window: 5 * s, achieved: 1000, change: slo("READ rate >= 600/s", "SCAN rate >= 1/s")}, exitcode.SLO, ByUnknown, []string{"READ rate is 500/s, below 600/s", "SCAN rate is 0/s"}},
+		{"objectives, a worker lost", &fixture{workers: 2, window: 10 * s, target: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}, change: slo("errors < 1%", "rate >= 99%", "READ response p99 < 1s")}, exitcode.Degraded, ByTarget,
+			[]string{"errors are 0 % (0 of 6,999 operations) of what was seen, and 1 of 2 workers lost", "unknown whether the objective was met: rate is 99.98 % of the target", "unknown whether the objective was met: READ response p99 is"}},
+		{"objectives, a worker lost and tolerated", &fixture{workers: 2, window: 10 * s, target: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}, change: func(r *results.Run) {
+			slo("errors < 1%", "READ response p99 < 1s")(r)
+			r.Limits.TolerateLost = 1
+		}}, exitcode.Valid, ByTarget, []string{"valid"}},
 		{"objective not measured", &fixture{window: 5 * s, achieved: 1000, change: func(r *results.Run) {
-			r.Limits.SLO = []results.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 500}}
+			r.Limits.SLO = []objective.Objective{{Kind: "TOTAL", Time: "response", Metric: "p99", LimitUS: 500}}
 		}}, exitcode.SLO, ByUnknown, []string{"was not measured"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -539,8 +572,8 @@ func TestBeyondTheRange(t *testing.T) {
 	if n := r.numbers(anyKind); n["response_us_max"] != 0 || n["service_us_mean"] != 0 || n["service_us_p50"] == 0 {
 		t.Errorf("numbers to compare: %v", n)
 	}
-	objective := results.Objective{Kind: AllKinds, Time: "service", Metric: "p99", LimitUS: 2 * time.Hour.Microseconds()}
-	if text := missed(p, r, objective); !strings.Contains(text, "it is unknown whether the objective was met: TOTAL service p99 is > 1 h") {
+	o := objective.Objective{Kind: AllKinds, Time: "service", Metric: "p99", LimitUS: 2 * time.Hour.Microseconds()}
+	if text := objectiveRow(o, o.Judge(r.seen(p, o))).Found; !strings.Contains(text, "it is unknown whether the objective was met: TOTAL service p99 is > 1 h") {
 		t.Errorf("%q", text)
 	}
 }

@@ -138,9 +138,12 @@ type LostWorker struct {
 
 // ObjectiveRow is one objective of a run.
 type ObjectiveRow struct {
-	Text  string `json:"text"`            // as in "READ response p99 < 5.00 ms"
-	Kept  *bool  `json:"kept"`            // null: unknown
-	Found string `json:"found,omitempty"` // why it was not kept, or is unknown
+	Text  string   `json:"text"`            // as in "READ response p99 < 5.00 ms"
+	Kept  *bool    `json:"kept"`            // null: unknown
+	Seen  string   `json:"seen,omitempty"`  // what it was, as in "4.10 ms"
+	Value *float64 `json:"value,omitempty"` // the same as a number; nil if it is none
+	Unit  string   `json:"unit"`            // of the value: "us", "share" or "per_s"
+	Found string   `json:"found,omitempty"` // why it was not kept, or is unknown
 }
 
 // Limit says what kept the run from being faster.

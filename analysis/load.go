@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -35,6 +37,15 @@ type Run struct {
 
 // ID is the run's name.
 func (r *Run) ID() string { return r.record.RunID }
+
+// Demand adds objectives to those that the run was given, for its report to judge.
+func (r *Run) Demand(more ...objective.Objective) {
+	for _, o := range more {
+		if !slices.Contains(r.record.Limits.SLO, o) {
+			r.record.Limits.SLO = append(r.record.Limits.SLO, o)
+		}
+	}
+}
 
 // maxWarnings bounds how much a damaged directory can say.
 const maxWarnings = 20

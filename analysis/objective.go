@@ -5,82 +5,81 @@ package analysis
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
-	"github.com/kvbench/kvbench/internal/units"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
 // objectiveRow is what became of an objective.
-func objectiveRow(p *Report, r *Run, o results.Objective) ObjectiveRow {
-	row := ObjectiveRow{
-		Text:  fmt.Sprintf("%s %s %s < %s", o.Kind, o.Time, metricTitle(o.Metric), units.Micros(float64(o.LimitUS))),
-		Found: missed(p, r, o),
-	}
-	if kept := row.Found == ""; kept || strings.HasPrefix(row.Found, missedPrefix) {
+func objectiveRow(o objective.Objective, f objective.Finding) ObjectiveRow {
+	row := ObjectiveRow{Text: o.String(), Seen: f.Text, Value: f.Value, Unit: o.Unit(), Found: f.Why}
+	switch kept := f.State == objective.Kept; f.State {
+	case objective.Broken:
+		row.Found = "objective missed: " + f.Why
+		row.Kept = &kept
+	case objective.Kept:
 		row.Kept = &kept
 	}
 	return row
 }
 
-// missedPrefix begins what is said of an objective that is known to be missed.
-const missedPrefix = "objective missed: "
+// seen is what was seen of the operations that an objective is about.
+func (r *Run) seen(p *Report, o objective.Objective) *objective.Seen {
+	of := func(k workload.Kind) bool { return o.Kind == AllKinds || k.String() == o.Kind }
+	sum := func(is func(measure.Row) bool) row {
+		return r.fleet.sum(func(row measure.Row) bool { return of(row.Kind()) && is(row) })
+	}
+	ok := sum(func(row measure.Row) bool { return row.Outcome() == workload.OK })
+	good := sum(answered)
+	waited, slots := r.fleet.inVain(of)
+	s := &objective.Seen{
+		Operations: sum(every).Operations,
+		Failed:     sum(func(row measure.Row) bool { return row.Outcome() == workload.Failed }).Operations,
+		Never:      (count(waited.service) + count(slots)) * int64(max(p.Plan.Batch, 1)),
+		Slack:      p.slack(),
+		Answered:   ok.service,
+		NeverCalls: count(waited.service) + count(slots),
+		Unseen:     unseen(p, r.record),
+	}
+	if p.WindowS > 0 {
+		s.Rate = good.rate.operations / p.WindowS
+	}
+	if p.Paced {
+		s.Target = p.TargetOps
+	}
+	inVain := []*hdrhistogram.Histogram{waited.service}
+	if o.Time == objective.Response {
+		s.Answered, inVain = ok.response, []*hdrhistogram.Histogram{waited.response, slots}
+	}
+	if least := merged(inVain...); least != nil {
+		s.Least = merged(s.Answered, least)
+	}
+	return s
+}
 
-// missed says how an objective was missed, or that it cannot be told whether it was met; "" if it was met. What was
-// never answered counts: it took as long as it had waited at least, and nobody knows how long at most.
-func missed(p *Report, r *Run, o results.Objective) string {
-	name := fmt.Sprintf("%s %s %s", o.Kind, o.Time, metricTitle(o.Metric))
-	i := slices.IndexFunc(p.Kinds, func(k KindRow) bool { return k.Kind == o.Kind && k.Outcome == workload.OK.String() })
-	m := slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == o.Metric })
-	if i < 0 || m < 0 || o.Time == "response" && !p.Paced {
-		return fmt.Sprintf("objective %s was not measured", name)
-	}
-	row, metric, limit := &p.Kinds[i], Metrics[m], float64(o.LimitUS)
-	measured, least := row.ServiceUS, (*Latency)(nil)
-	if o.Time == "response" {
-		measured = row.ResponseUS
-	}
-	never := row.NeverAnswered
-	if never != nil {
-		if least = never.ServiceUS; o.Time == "response" {
-			least = never.ResponseUS
-		}
-	}
+// unseen says what of a run is known not to be in its results, beyond what its user tolerates; "" if that is nothing.
+func unseen(p *Report, rec *results.Run) string {
+	n := len(p.WorkersLost)
 	switch {
-	case measured != nil && metric.Of(measured) > limit:
-		return fmt.Sprintf(missedPrefix+"%s is %s, above %s", name, metric.Show(measured), units.Micros(limit))
-	case least != nil && metric.Of(least) > limit:
-		return fmt.Sprintf(missedPrefix+"%s is at least %s, above %s, with %s that were never answered", name, units.Micros(metric.Of(least)), units.Micros(limit), units.Count(never.Operations))
-	case measured == nil:
-		return fmt.Sprintf("objective %s was not measured", name)
-	case !metric.Carried(measured):
-		return fmt.Sprintf("it is unknown whether the objective was met: %s %s are too few for %s", units.Count(row.Batches), units.Plural(row.Batches, "call", "calls"), name)
-	case slices.Contains(measured.AtLeast, metric.Name):
-		return fmt.Sprintf("it is unknown whether the objective was met: %s is %s", name, metric.Show(measured))
-	case never != nil && !metric.within(r.okOf(o), never.CutOffCalls+never.SkippedSlots, o.LimitUS):
-		return fmt.Sprintf("it is unknown whether the objective was met: %s is %s without %s that were never answered", name, metric.Show(measured), units.Count(never.Operations))
+	case n > rec.Limits.TolerateLost:
+		return fmt.Sprintf("%d of %d workers lost", n, p.WorkersExpected)
+	case len(p.Workers) < p.WorkersExpected:
+		return fmt.Sprintf("%d of %d workers never took part", p.WorkersExpected-len(p.Workers), p.WorkersExpected)
+	case abandoned(p.Workers) > 0:
+		return "the user gave up on workers"
+	case len(p.Missing) > 0:
+		return "the results are not complete"
+	case rec.State == results.Preparing || rec.State == results.Running:
+		return "the run was never closed"
 	}
 	return ""
 }
 
-// okOf is the distribution that an objective is about, of what was answered.
-func (r *Run) okOf(o results.Objective) *hdrhistogram.Histogram {
-	sum := r.fleet.sum(func(row measure.Row) bool {
-		return row.Outcome() == workload.OK && (o.Kind == AllKinds || row.Kind().String() == o.Kind)
-	})
-	if o.Time == "response" {
-		return sum.response
-	}
-	return sum.service
-}
-
-// within tells whether a metric is within a limit however long so many more took.
-func (m Metric) within(h *hdrhistogram.Histogram, more, limit int64) bool {
-	n := float64(h.TotalCount())
-	percent := m.percent * (n + float64(more)) / n
-	return m.percent > 0 && percent <= 100 && h.ValueAtPercentile(percent) <= limit
+// has tells whether one of the objectives is on this, of all kinds together.
+func has(all []objective.Objective, metric string) bool {
+	return slices.ContainsFunc(all, func(o objective.Objective) bool { return o.Kind == AllKinds && o.Metric == metric })
 }

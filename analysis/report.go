@@ -14,12 +14,13 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
 // AllKinds is the name of all kinds together.
-const AllKinds = "TOTAL"
+const AllKinds = objective.AllKinds
 
 // Summarize reports on runs.
 func Summarize(runs ...*Run) *Document { return SummarizeAt(nil, runs...) }

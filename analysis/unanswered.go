@@ -75,18 +75,23 @@ func (t *totals) unanswered() *Unanswered {
 	return &Unanswered{t.atEnd.Calls, t.atEnd.Oldest.Seconds()}
 }
 
-// neverAnswered tells what the latencies of answered calls, of one kind or of all, do not contain; nil if that is nothing.
-func (t *totals) neverAnswered(row *row, of func(workload.Kind) bool, batch int, percentiles []float64) *NeverAnswered {
-	var w waited
+// inVain is what never was answered, of the kinds that match: calls that were cut off, and for how long the slots had waited that
+// were skipped, of which it is not known which kind they would have been.
+func (t *totals) inVain(of func(workload.Kind) bool) (calls waited, slots *hdrhistogram.Histogram) {
 	var started, all int64
 	for k := range workload.Kind(workload.Kinds) {
 		all += t.started[k]
 		if of(k) {
 			started += t.started[k]
-			w.merge(&t.waited[k])
+			calls.merge(&t.waited[k])
 		}
 	}
-	slots := scaled(t.slots, started, all)
+	return calls, scaled(t.slots, started, all)
+}
+
+// neverAnswered tells what the latencies of answered calls, of one kind or of all, do not contain; nil if that is nothing.
+func (t *totals) neverAnswered(row *row, of func(workload.Kind) bool, batch int, percentiles []float64) *NeverAnswered {
+	w, slots := t.inVain(of)
 	n := &NeverAnswered{CutOffCalls: count(w.service), SkippedSlots: count(slots)}
 	if n.CutOffCalls+n.SkippedSlots == 0 {
 		return nil

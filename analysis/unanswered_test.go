@@ -92,7 +92,7 @@ func TestWithin(t *testing.T) {
 		{"mean", 1, 500, false},
 	} {
 		m := MetricNamed(c.metric)
-		if got := m.within(h, c.more, c.limit); got != c.want {
+		if got := m.Within(h, c.more, c.limit); got != c.want {
 			t.Errorf("%s within %d with %d more: %v", c.metric, c.limit, c.more, got)
 		}
 	}

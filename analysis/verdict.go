@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/units"
@@ -63,14 +64,14 @@ func judge(p *Report, r *Run) results.Verdict {
 		find(exitcode.Interrupted, "interrupted")
 	}
 	degraded(p, rec, func(format string, args ...any) { find(exitcode.Degraded, format, args...) })
-	if rec.Paced && p.missedTarget() {
+	if rec.Paced && p.missedTarget() && !has(rec.Limits.SLO, objective.Share) { // which says how much is enough
 		find(exitcode.Target, "%s of the target of %s was reached", units.Percent(p.OpsPerS/p.TargetOps), units.Rate(p.TargetOps))
 		if p.Hang != nil {
 			find(exitcode.Target, "%s", p.Hang.text())
 		}
 	}
 	for _, o := range rec.Limits.SLO {
-		row := objectiveRow(p, r, o)
+		row := objectiveRow(o, o.Judge(r.seen(p, o)))
 		p.Objectives = append(p.Objectives, row)
 		if row.Found != "" {
 			find(exitcode.SLO, "%s", row.Found)
@@ -162,8 +163,11 @@ func degraded(p *Report, rec *results.Run, find func(format string, args ...any)
 		find("the verification is not complete")
 	}
 	limit := errorShare
-	if rec.Limits.ErrorShare != nil {
+	switch {
+	case rec.Limits.ErrorShare != nil:
 		limit = *rec.Limits.ErrorShare
+	case has(rec.Limits.SLO, objective.Errors): // which says how many are too many
+		limit = 1
 	}
 	if share := float64(failed) / float64(max(all, 1)); share > limit {
 		find("%s of the operations failed (limit: %s): %s", units.Percent(share), units.Percent(limit), most)
@@ -203,18 +207,25 @@ func (p *Report) count(o workload.Outcome) (n int64) {
 	return n
 }
 
-// missedTarget tells whether less was answered than was asked for. A batch more
+// missedTarget tells whether less was answered than was asked for.
+func (p *Report) missedTarget() bool {
+	// Targets are sums of shares, exact to a millionth.
+	return p.TargetOps > 0 && p.OpsPerS < (targetShare-1e-6)*p.TargetOps && p.TargetOps-p.OpsPerS > p.slack()
+}
+
+// slack is how much of a rate, per second, may be missing by chance. A batch more
 // or less per worker is where the window happened to cut the schedule; that of a Poisson process
 // holds its mean only within some standard deviations, each the root of the number of batches.
-func (p *Report) missedTarget() bool {
-	short := (p.TargetOps - p.OpsPerS) * p.WindowS
+func (p *Report) slack() float64 {
+	if p.WindowS <= 0 {
+		return 0
+	}
 	batch := float64(max(p.Plan.Batch, 1))
 	edge := batch * float64(max(len(p.Workers), 1))
 	if p.Spec["arrival"] == spec.Poisson {
 		edge += 3 * batch * math.Sqrt(p.TargetOps*p.WindowS/batch)
 	}
-	// Targets are sums of shares, exact to a millionth.
-	return p.TargetOps > 0 && p.OpsPerS < (targetShare-1e-6)*p.TargetOps && short > edge
+	return edge / p.WindowS
 }
 
 // limitOf says what kept a run from being faster, and if that was the client, what helps.

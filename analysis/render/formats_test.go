@@ -28,7 +28,7 @@ func judged() *analysis.Document {
 	l := &analysis.Latency{Mean: 1234.5, P50: 1000, P90: 2000, P95: 2500, P99: 5000, P999: 9000, P9999: 9000, Max: 9000, Samples: 2000, TooFew: []string{"p99_99"}}
 	return &analysis.Document{Runs: []*analysis.Report{{
 		RunID: `r"1\`, Phase: "run", WindowS: 10, OpsPerS: 200, Workload: "READ\n<100 %>", Verdict: results.Verdict{Code: 7, Text: "objective missed: \x1b[31m <p99>"},
-		Objectives: []analysis.ObjectiveRow{{Text: "READ service p99 < 9 ms", Kept: &yes}, {Text: "READ service p50 < 1 µs", Kept: &no, Found: "objective missed"}, {Text: "SCAN service p50 < 1 µs", Found: "not measured"}},
+		Objectives: []analysis.ObjectiveRow{{Text: "READ service p99 < 9 ms", Kept: &yes, Seen: "5.00 ms"}, {Text: "READ service p50 < 1 µs", Kept: &no, Found: "objective missed"}, {Text: "SCAN service p50 < 1 µs", Found: "not measured"}},
 		Kinds:      []analysis.KindRow{{Kind: "READ", Outcome: "ok", Operations: 2000, OpsPerS: 200, ServiceUS: l}},
 	}}}
 }
@@ -178,5 +178,25 @@ func TestSpectra(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Error(fmt.Errorf("the folder is not made: %w", err))
+	}
+}
+
+// What became of each objective stands in the forms that people read.
+func TestObjectives(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[Format][]string{
+		Text:     {"objective                result   seen", "READ service p99 < 9 ms  kept     5.00 ms", "READ service p50 < 1 µs  missed   –", "SCAN service p50 < 1 µs  unknown  –"},
+		Markdown: {"| objective | result | seen |", "| READ service p99 &lt; 9 ms | kept | 5.00 ms |", "| READ service p50 &lt; 1 µs | missed | – |", "| SCAN service p50 &lt; 1 µs | unknown | – |"},
+		HTML:     {`<tr class="good"><th scope="row" class="l">READ service p99 &lt; 9 ms</th><td class="l">kept</td><td class="l">5.00 ms</td></tr>`, `<tr class="bad"><th scope="row" class="l">READ service p50`, `<tr class="warn"><th scope="row" class="l">SCAN service p50`},
+	} {
+		var out bytes.Buffer
+		if err := Document(&out, judged(), format, Style{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("%s: no %q in\n%s", format, text, &out)
+			}
+		}
 	}
 }

@@ -42,6 +42,15 @@ func (m *markdown) report(r *analysis.Report) {
 	m.line("")
 	m.line("%s, because %s.", plain(answered(r, units.Rate(r.OpsPerS))), plain(r.Limit.Why))
 	m.line("")
+	if table, _ := objectiveTable(r); table != nil {
+		for i, row := range table {
+			m.line("| %s | %s | %s |", plain(row[0]), plain(row[1]), plain(row[2]))
+			if i == 0 {
+				m.line("|---|---|---|")
+			}
+		}
+		m.line("")
+	}
 	for i, row := range latencyTable(r) {
 		for j := range row {
 			row[j] = plain(row[j])

@@ -106,13 +106,13 @@ func (o *openMetrics) latency(l *analysis.Latency, metrics []analysis.Metric, of
 		seconds := m.Of(l) / 1e6
 		switch {
 		case !m.Known(l):
-		case m.Percent() == 0:
+		case m.Percent == 0:
 			o.add("kvbench_result_latency_mean_seconds", "Mean latency.", seconds, of)
-		case m.Percent() == 100:
+		case m.Percent == 100:
 			o.add("kvbench_result_latency_max_seconds", "Longest latency.", seconds, of)
 		default:
 			o.add("kvbench_result_latency_seconds", "Percentiles of latencies, of the merged histograms of all workers.", seconds,
-				append(of[:len(of):len(of)], "quantile", strconv.FormatFloat(m.Percent()/100, 'g', 8, 64)))
+				append(of[:len(of):len(of)], "quantile", strconv.FormatFloat(m.Percent/100, 'g', 8, 64)))
 		}
 	}
 }

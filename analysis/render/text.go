@@ -78,6 +78,7 @@ func (t *text) report(r *analysis.Report) {
 	for _, f := range facts(r) {
 		t.prose(fmt.Sprintf("%-9s", f.name), "", f.text)
 	}
+	t.objectives(r)
 	t.line("")
 	t.rates(r)
 	t.line("")

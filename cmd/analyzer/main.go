@@ -16,6 +16,7 @@ import (
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/printable"
 )
 
@@ -30,6 +31,7 @@ examples:
   go run ./cmd/analyzer --format json results | jq '.runs[].ops_per_s'
   go run ./cmd/analyzer --format html -o report.html results
   go run ./cmd/analyzer --verdict results && echo valid
+  go run ./cmd/analyzer --verdict --slo 'READ service p99 < 5ms' results
 
 flags:
   --format F   text (default), markdown, json, csv, html, junit, openmetrics,
@@ -39,6 +41,11 @@ flags:
                which gets a file for each kind and time
   --percentiles LIST
                of latencies to show, as in 50,75,99,99.9
+  --slo OBJECTIVE
+               beside those of the run, as in 'READ response p99 < 5ms',
+               'errors < 0.1%', 'rate >= 99%' or 'rate >= 50000/s' (repeatable)
+  --slo-file FILE
+               with an objective on each line; what follows a # is a comment
   --verdict    exit with the verdict's code
 
 exit codes:
@@ -60,7 +67,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		file    = flags.StringP("output", "o", "", "")
 		verdict = flags.Bool("verdict", false, "")
 		asked   = flags.String("percentiles", "", "")
+		slo     []objective.Objective
 	)
+	flags.Var(objective.One(&slo), "slo", "")
+	flags.Var(objective.Lines(&slo), "slo-file", "")
 	flags.Usage = func() {}
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -85,6 +95,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "analyzer: %s\n", printable.Text(err.Error()))
 		return exitcode.Usage
+	}
+	for _, r := range runs {
+		r.Demand(slo...)
 	}
 	doc := analysis.SummarizeAt(percentiles, runs...)
 	if form == render.HGRM {

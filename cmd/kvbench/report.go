@@ -17,6 +17,7 @@ import (
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/printable"
 )
 
@@ -28,6 +29,7 @@ type reportFlags struct {
 	json    bool
 
 	percentiles percentiles
+	slo         []objective.Objective // beside those of the runs
 }
 
 // percentiles is the value of the flag that names those that a report shows.
@@ -97,6 +99,9 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 	if err != nil {
 		return usage(err)
 	}
+	for _, run := range runs {
+		run.Demand(r.slo...)
+	}
 	doc := analysis.SummarizeAt(r.percentiles, runs...)
 	if format == render.HGRM {
 		folder := r.file
@@ -157,7 +162,8 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Example: `  kvbench analyze results/20260102-150405-abcdef
   kvbench analyze --format html -o report.html results
   kvbench analyze --json results | jq '.runs[].ops_per_s'
-  kvbench analyze --verdict results && echo valid`,
+  kvbench analyze --verdict results && echo valid
+  kvbench analyze --verdict --slo 'READ service p99 < 5ms' --slo 'errors < 0.1%' results`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRunDirs,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -169,6 +175,7 @@ func (a *app) analyzeCommand() *cobra.Command {
 		},
 	}
 	report.add(cmd, render.Reports)
+	addObjectives(cmd.Flags(), &report.slo)
 	cmd.Flags().BoolVar(&verdict, "verdict", false, "exit with the verdict's code (kvbench help exit-codes)")
 	return cmd
 }

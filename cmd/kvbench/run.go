@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/liveview"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -81,14 +81,14 @@ func (a *app) runCommand() *cobra.Command {
 		Example: `  kvbench run -w mixed --threads 50 --target 20000 --duration 60s --workers 127.0.0.1:7070,127.0.0.1:7071
   kvbench run -w read --local 3 --pd 127.0.0.1:2379
   BENCH_TYPE=read TARGET_IOPS=1000000 NUM_THREADS=800 RUNTIME=20m kvbench run -w tikvbench --kube
-  kvbench run -w a --target 20000 --slo 'READ response p99 < 5ms' --slo 'TOTAL response p99.9 < 50ms'
+  kvbench run -w a --target 20000 --slo 'READ response p99 < 5ms' --slo 'errors < 0.1%' --slo 'rate >= 99%'
   kvbench run -w a --json >report.json`,
 		Args: tikvAlone,
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
 	cmd.Flags().DurationVar(&b.settle, "settle", 0, "wait up to so long until the cluster has come to rest (kvbench settle), then begin in any case")
 	addLimits(cmd.Flags(), &b.limits)
-	cmd.Flags().Var(&objectives{&b.limits.SLO}, "slo", "a latency that must be kept, as in 'READ response p99 < 5ms' (repeatable): `objective` of kind or TOTAL, service or response, mean, p50 to p99.99 or max")
+	addObjectives(cmd.Flags(), &b.limits.SLO)
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
 	return cmd
 }
@@ -104,7 +104,7 @@ func addLimits(f *pflag.FlagSet, l *results.Limits) {
 	// A load of which a worker is lost is not complete, and a verification has not seen everything.
 	f.IntVar(&l.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
 	addOnLoss(f, l)
-	f.Var(&share{&l.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%)")
+	f.Var(&share{&l.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%, or what --slo says of errors)")
 	f.Var(&share{&l.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
 }
 
@@ -226,8 +226,8 @@ func (b *bench) run() error {
 	if b.detach && (b.verify || s.VerifyWrites) {
 		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
 	}
-	if !s.Paced() && slices.ContainsFunc(b.limits.SLO, func(o results.Objective) bool { return o.Time == "response" }) {
-		return usage(errors.New("--slo: a run without --target has no response time: say service, or give it a target"))
+	if err := objective.Check(b.limits.SLO, s.Paced()); err != nil {
+		return usage(fmt.Errorf("--slo %w", err))
 	}
 	if err := errors.Join(b.split.check(), printableText("--label", b.label), printableText("--note", b.note)); err != nil {
 		return usage(err)

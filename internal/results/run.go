@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/workload"
 )
@@ -92,19 +93,11 @@ type Member struct {
 
 // Limits are what a run must keep to be called valid.
 type Limits struct {
-	ErrorShare   *float64    `json:"error_share,omitempty"` // failed operations of all; absent: analysis' default
-	MissShare    *float64    `json:"miss_share,omitempty"`  // operations that find no value, of those that look for one; absent: analysis' default
-	TolerateLost int         `json:"tolerate_lost,omitempty"`
-	StopOnLoss   bool        `json:"stop_on_loss,omitempty"` // when more than TolerateLost are lost, the others stop
-	SLO          []Objective `json:"slo,omitempty"`
-}
-
-// Objective is one latency that must not be exceeded.
-type Objective struct {
-	Kind    string `json:"kind"`     // of operation, or "TOTAL"
-	Time    string `json:"time"`     // "service" or "response"
-	Metric  string `json:"metric"`   // "mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max"
-	LimitUS int64  `json:"limit_us"` // at most so many microseconds
+	ErrorShare   *float64              `json:"error_share,omitempty"` // failed operations of all; absent: analysis' default
+	MissShare    *float64              `json:"miss_share,omitempty"`  // operations that find no value, of those that look for one; absent: analysis' default
+	TolerateLost int                   `json:"tolerate_lost,omitempty"`
+	StopOnLoss   bool                  `json:"stop_on_loss,omitempty"` // when more than TolerateLost are lost, the others stop
+	SLO          []objective.Objective `json:"slo,omitempty"`
 }
 
 // Verdict is the judgement on a run; the codes are those that kvbench exits with.
