@@ -3,7 +3,10 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/kvbench/kvbench/internal/units"
@@ -28,6 +31,8 @@ const (
 	stallTime, stallShare = 0.5, 0.05
 	// Pending compaction has grown if it did by that many bytes, and by half of what was there.
 	pendingGrown, pendingShare = 1 << 30, 0.5
+	// A store is slow if it took slowTimes as long as any other, and slowerUS longer, in the mean of slowRequests or more.
+	slowTimes, slowerUS, slowRequests = 3, 500, 100
 	// oneStore is from which share on all requests went to one store.
 	oneStore = 0.98
 )
@@ -92,10 +97,48 @@ func find(stores []ServerRow) (found []ServerFinding) {
 			}
 		}
 	}
+	if store, text := slowStore(stores); text != "" {
+		found = append(found, ServerFinding{"slow-store", store, text, true})
+	}
 	if store, text := onOneStore(stores); text != "" {
 		found = append(found, ServerFinding{"one-store", store, text, false})
 	}
 	return found
+}
+
+// slowStore says that one store takes far longer for the same kind of request than the others: of the kind that takes most of their
+// time. "" if not, or if no other tells.
+func slowStore(stores []ServerRow) (store, text string) {
+	means := make(map[string]map[string]float64) // by kind and store, in µs
+	spent := make(map[string]float64)
+	for i := range stores {
+		for _, k := range stores[i].Kinds {
+			if k.PerS*(stores[i].ToS-stores[i].FromS) < slowRequests || k.MeanUS == 0 {
+				continue
+			}
+			if means[k.Kind] == nil {
+				means[k.Kind] = make(map[string]float64)
+			}
+			means[k.Kind][stores[i].Store] = k.MeanUS
+			spent[k.Kind] += k.PerS * k.MeanUS
+		}
+	}
+	kind := ""
+	for _, k := range slices.Sorted(maps.Keys(spent)) {
+		if len(means[k]) > 1 && spent[k] > spent[kind] {
+			kind = k
+		}
+	}
+	if kind == "" {
+		return "", ""
+	}
+	all := slices.SortedFunc(maps.Keys(means[kind]), func(a, b string) int { return cmp.Compare(means[kind][a], means[kind][b]) })
+	slow, next := all[len(all)-1], all[len(all)-2]
+	slowest, others := means[kind][slow], means[kind][next]
+	if slowest < slowTimes*others || slowest-others < slowerUS {
+		return "", ""
+	}
+	return slow, fmt.Sprintf("store %s took %s for a %s in the mean, no other more than %s", slow, units.Micros(slowest), kind, units.Micros(others))
 }
 
 // onOneStore says that one of several stores answered everything; "" if not, or if one of them does not tell.

@@ -74,6 +74,24 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: %+v, want %s with %q", name, found, test.rule, test.text)
 		}
 	}
+	row := func(store string, gets, puts float64) ServerRow {
+		return ServerRow{Store: store, ToS: 10, Kinds: []ServedRow{{"raw_get", 100, gets}, {"raw_put", 50, puts}}}
+	}
+	for name, test := range map[string]struct {
+		stores []ServerRow
+		want   string
+	}{
+		"one of three":    {[]ServerRow{row("a", 300, 900), row("b", 5000, 9000), row("c", 250, 800)}, "store b took 5.00 ms for a raw_get in the mean, no other more than 300 µs"},
+		"two of three":    {[]ServerRow{row("a", 300, 900), row("b", 5000, 9000), row("c", 5000, 8000)}, ""},
+		"a little":        {[]ServerRow{row("a", 30, 90), row("b", 300, 400), row("c", 30, 90)}, ""},
+		"one of two":      {[]ServerRow{row("a", 300, 900), row("b", 4000, 9000)}, "store b took 9.00 ms for a raw_put in the mean, no other more than 900 µs"},
+		"the only one":    {[]ServerRow{row("b", 4000, 9000), {Store: "a"}}, ""},
+		"of few requests": {[]ServerRow{row("a", 300, 900), row("b", 300, 900), row("d", 300, 900), {Store: "c", ToS: 10, Kinds: []ServedRow{{"raw_put", 9, 90_000}}}}, ""},
+	} {
+		if _, text := slowStore(test.stores); text != test.want {
+			t.Errorf("%s: %q, want %q", name, text, test.want)
+		}
+	}
 	all, none := 100.0, 0.0
 	if found := find([]ServerRow{{Store: "a", Requests: &all}, {Store: "b", Requests: &none}}); len(found) != 1 || found[0].Rule != "one-store" {
 		t.Errorf("all on one store: %+v", found)

@@ -108,6 +108,26 @@ func TestFiguresOverTime(t *testing.T) {
 	}
 }
 
+// A load says how long it took, and what each store had to take of it, those among them that got nothing.
+func TestLoadByStore(t *testing.T) {
+	t.Parallel()
+	r := &analysis.Report{Phase: "load", Operations: 20_000, MeasuredS: 2, OpsPerS: 10_000, Traffic: &analysis.Traffic{}}
+	r.Cluster.Stores = []string{"a:1", "b:1", "c:1"}
+	r.Traffic.Stores = []analysis.StoreRow{{Store: "b:1", Sent: analysis.Sent{CommandsPS: 300}}, {Store: "c:1", Sent: analysis.Sent{CommandsPS: 100}}}
+	if got, want := loadOf(r), "20,000 records in 2 s, 10,000/s; commands by store: b:1 300/s (75 %), c:1 100/s (25 %), a:1 0/s (0 %)"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for i := range 9 {
+		r.Cluster.Stores = append(r.Cluster.Stores, fmt.Sprintf("d%d:1", i))
+	}
+	if got := loadOf(r); !strings.HasSuffix(got, "; commands by store, of 12: the most b:1 300/s (75 %), the least d8:1 0/s (0 %)") {
+		t.Error(got)
+	}
+	if r.Phase = "run"; loadOf(r) != "" {
+		t.Error("a run has loaded something")
+	}
+}
+
 // Several runs get a list with links to each, and lie over each other; more than there are colours are in the list alone.
 func TestSeveralRuns(t *testing.T) {
 	t.Parallel()

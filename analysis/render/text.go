@@ -108,6 +108,7 @@ func facts(r *analysis.Report) (known []fact) {
 	for _, f := range []fact{
 		{"workload", printable(r.Workload)},
 		{"cluster", cluster(&r.Cluster)},
+		{"loaded", loadOf(r)},
 		{"start", r.Start.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"command", printable(r.Command)},
 		{"label", printable(r.Label)},

@@ -3,8 +3,11 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kvbench/kvbench/analysis"
@@ -86,4 +89,41 @@ func uneven(t *analysis.Traffic) bool {
 		low, high = min(low, t.Stores[i].CommandsPS), max(high, t.Stores[i].CommandsPS)
 	}
 	return len(t.Stores) > 1 && (high > 1.5*low || t.Breaks > 0)
+}
+
+// maxShares is of how many stores a load says what each was sent.
+const maxShares = 6
+
+// loadOf says of a load how long it took, and what each store had to take of it: with one region, one of them all. "" if it is no load.
+func loadOf(r *analysis.Report) string {
+	if r.Phase != "load" || r.Operations == 0 || r.MeasuredS <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s records in %s, %s", units.Count(r.Operations), units.Seconds(r.MeasuredS), units.Rate(r.OpsPerS))
+	if r.Traffic == nil {
+		return text
+	}
+	sent, sum := make(map[string]float64), 0.0
+	for _, s := range r.Traffic.Stores {
+		sent[s.Store] = s.CommandsPS
+		sum += s.CommandsPS
+	}
+	for _, address := range r.Cluster.Stores {
+		sent[address] += 0 // it was sent nothing
+	}
+	if sum == 0 || len(sent) < 2 {
+		return text
+	}
+	stores := slices.SortedFunc(maps.Keys(sent), func(a, b string) int { return cmp.Or(cmp.Compare(sent[b], sent[a]), cmp.Compare(a, b)) })
+	share := func(s string) string {
+		return fmt.Sprintf("%s %s (%s)", printable(s), units.Rate(sent[s]), units.Percent(sent[s]/sum))
+	}
+	if n := len(stores); n > maxShares {
+		return fmt.Sprintf("%s; commands by store, of %d: the most %s, the least %s", text, n, share(stores[0]), share(stores[n-1]))
+	}
+	var parts []string
+	for _, s := range stores {
+		parts = append(parts, share(s))
+	}
+	return text + "; commands by store: " + strings.Join(parts, ", ")
 }

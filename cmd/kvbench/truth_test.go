@@ -214,9 +214,9 @@ var situations = []situation{
 		expects: []bounds{{"rate", rate, 100, 267}},
 	},
 	{
-		name: "one slow store", args: []string{"--target", "2000", "--duration", "4s"},
+		name: "one slow store", args: []string{"--target", "2000", "--duration", "5s", "--server-metrics", "1s"},
 		before: func(s *scene) { s.must(s.cluster.SlowStore(1, 50*time.Millisecond, 1)) },
-		code:   exitcode.Target, by: []string{analysis.ByServer}, says: []string{"limited by the server"},
+		code:   exitcode.Target, by: []string{analysis.ByServer}, says: []string{"limited by the server", " for a raw_get in the mean, no other more than "},
 		expects: []bounds{{"rate", rate, 100, 700}},
 	},
 	{
@@ -329,6 +329,14 @@ var situations = []situation{
 		expects: []bounds{{"warnings of skew", func(r *analysis.Report) float64 {
 			return float64(strings.Count(strings.Join(append(r.Warnings, r.Notes...), "\n"), "one of 3 stores"))
 		}, 1, infinite}},
+	},
+	{
+		name: "another client", args: []string{"--target", "600", "--duration", "30s", "--server-metrics", "2s"}, long: true,
+		before: func(s *scene) {
+			start(s.t, "run", "-w", "read", "--pd", s.cluster.PDAddr(), "--out", s.t.TempDir(), "--quiet", "--no-server-metrics", "--local", "1", "-p", "fieldcount=1", "-p", "fieldlength=10", "--threads", "4", "--target", "60", "--duration", "1m")
+		},
+		code: exitcode.Valid, by: []string{analysis.ByTarget}, says: []string{" more raw_get (±", "something else uses this cluster"},
+		expects: []bounds{{"what it adds", func(r *analysis.Report) float64 { return r.Servers.Counted.Change }, 0.09, 0.11}},
 	},
 	{
 		name: "a load during a stall", phase: "load", args: []string{"-p", "recordcount=200000", "--target", "20000", "-p", "batch.size=20"},
