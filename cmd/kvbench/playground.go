@@ -24,7 +24,7 @@ const (
 
 func (a *app) playgroundCommand() *cobra.Command {
 	var (
-		o          playground.Options
+		o          = playground.Options{OwnProcess: true}
 		apiVersion string
 		splitKeys  []string
 		verbose    bool

@@ -113,6 +113,30 @@ func (c *Cluster) StopStore(id uint64) error {
 	})
 }
 
+// DrainStore moves a store's leaders to other stores and then ends it, as TiKV does when it is told to stop; TiKV takes its time
+// over that. It returns how many leaders moved.
+func (c *Cluster) DrainStore(id uint64) (moved int, err error) {
+	s, err := c.lookup(id)
+	if err != nil {
+		return 0, err
+	}
+	err = c.change(func() error {
+		moved, err = c.topology.relead(func(r *region) *metapb.Peer {
+			if r.leader.GetStoreId() != id {
+				return r.leader
+			}
+			return c.otherLeader(r, r.leader)
+		})
+		if err != nil {
+			return err
+		}
+		s.stop()
+		c.scheduleElection() // of regions that no other store could lead
+		return nil
+	})
+	return moved, err
+}
+
 // StartStore starts a stopped store at its old address. It leads no region, except those that had no leader, until leaders move.
 func (c *Cluster) StartStore(id uint64) error {
 	s, err := c.lookup(id)

@@ -277,3 +277,29 @@ func TestYCSBSplitKeysShareEvenly(t *testing.T) {
 		t.Errorf("key of record 1: %s", got)
 	}
 }
+
+// A store that is drained has no leaders when it goes, so that no region is without one, however long an election takes.
+func TestDrainStore(t *testing.T) {
+	c := start(t, Options{Regions: 6, ElectionDelay: time.Hour})
+	moved, err := c.DrainStore(2)
+	if err != nil || moved != 2 {
+		t.Fatalf("%d leaders moved: %v", moved, err)
+	}
+	st := c.State()
+	for _, r := range st.Regions {
+		if r.Leader == 0 || r.Leader == 2 {
+			t.Errorf("region %d is led by store %d", r.ID, r.Leader)
+		}
+	}
+	if st.Stores[1].Up {
+		t.Error("the store is up")
+	}
+	if _, err := c.DrainStore(9); err == nil {
+		t.Error("a store that is not there was drained")
+	}
+	// Regions that no other store can lead stay where they are.
+	single := start(t, Options{Stores: 1, Regions: 2, ElectionDelay: time.Hour})
+	if moved, err := single.DrainStore(1); moved != 0 || err != nil {
+		t.Errorf("of one store: %d moved, %v", moved, err)
+	}
+}

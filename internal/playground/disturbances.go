@@ -76,6 +76,13 @@ var disturbances = []Disturbance{
 		},
 	},
 	{
+		Name: "drain-store", Doc: "move a store's leaders away and end it, as SIGTERM does", Params: []Param{paramStore},
+		do: func(c *Cluster, a *arguments) (string, error) {
+			id := a.number("id")
+			return a.done(fmt.Sprintf("store %d is down, leaders moved before: %%d", id), func() (any, error) { return c.DrainStore(id) })
+		},
+	},
+	{
 		Name: "start-store", Doc: "start a stopped store", Params: []Param{paramStore},
 		do: func(c *Cluster, a *arguments) (string, error) {
 			id := a.number("id")

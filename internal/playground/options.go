@@ -53,6 +53,8 @@ type Options struct {
 
 	ElectionDelay time.Duration // from the loss of a leader to the next one; default 1 s
 
+	OwnProcess bool // nothing else is in the process: the CPU and the memory of a single store are the process's
+
 	TLS    TLS          // for PD, stores and admin endpoint
 	Logger *slog.Logger // default: none
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -18,6 +19,9 @@ import (
 func (s *store) statusHandler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(storeMetrics{s})
+	if s.cluster.opts.OwnProcess && s.cluster.opts.Stores == 1 {
+		registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.config()) })
@@ -55,7 +59,7 @@ func (s *store) config() (c storeConfig) {
 }
 
 // storeMetrics collects a store's figures under TiKV's names. What belongs to the whole process
-// (CPU, memory, the database) is no store's own, and so is not there.
+// (CPU, memory, the database) is no store's own, and so is not there, but for that of a single store in a process of its own.
 type storeMetrics struct{ *store }
 
 var (

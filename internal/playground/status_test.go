@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,22 @@ func TestSnakeCase(t *testing.T) {
 	for name, want := range map[string]string{"RawGet": "raw_get", "RawGetKeyTTL": "raw_get_key_ttl", "RawCompareAndSwap": "raw_compare_and_swap"} {
 		if got := snakeCase(name); got != want {
 			t.Errorf("%s became %s, want %s", name, got, want)
+		}
+	}
+}
+
+// CPU and memory are those of the process, and told where that is one store and nothing else.
+func TestOwnProcess(t *testing.T) {
+	for _, o := range []Options{{Stores: 1, OwnProcess: true}, {Stores: 1}, {Stores: 2, OwnProcess: true}} {
+		c := start(t, o)
+		page, err := fetch(t.Context(), "http://"+c.StatusAddrs()[0]+"/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"\nprocess_cpu_seconds_total ", "\nprocess_resident_memory_bytes ", "\nprocess_start_time_seconds "} {
+			if want := o.OwnProcess && o.Stores == 1 && runtime.GOOS == "linux"; strings.Contains(page, name) != want {
+				t.Errorf("%+v: %q is there: %v, want %v", o, name, !want, want)
+			}
 		}
 	}
 }
