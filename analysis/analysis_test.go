@@ -328,6 +328,11 @@ func TestVerdict(t *testing.T) {
 		{"rate within its objective, which takes the place of the limit", &fixture{window: 5 * s, target: 1000, achieved: 970, change: slo("rate >= 95%")}, exitcode.Valid, ByClient, []string{"valid"}},
 		{"rate a second", &fixture{window: 5 * s, achieved: 1000, change: slo("rate >= 1000/s", "READ rate >= 499/s")}, exitcode.Valid, ByUnknown, []string{"valid"}},
 		{"rate a second, of a kind", &fixture{window: 5 * s, achieved: 1000, change: slo("READ rate >= 600/s", "SCAN rate >= 1/s")}, exitcode.SLO, ByUnknown, []string{"READ rate is 500/s, below 600/s", "SCAN rate is 0/s"}},
+		{"stopped for an objective that is kept over the whole run", &fixture{window: 5 * s, target: 1000, result: mixed(0, 100, 0), change: func(r *results.Run) {
+			slo("READ service p99 < 1s")(r)
+			at := 5.0
+			r.StoppedS, r.StopWhy, r.StopSLO = &at, "READ service p99 is 2.00 s", true
+		}}, exitcode.SLO, ByTarget, []string{"stopped: READ service p99 is 2.00 s; 1 % of the operations failed"}},
 		{"objectives, a worker lost", &fixture{workers: 2, window: 10 * s, target: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}, change: slo("errors < 1%", "rate >= 99%", "READ response p99 < 1s")}, exitcode.Degraded, ByTarget,
 			[]string{"errors are 0 % (0 of 6,999 operations) of what was seen, and 1 of 2 workers lost", "unknown whether the objective was met: rate is 99.98 % of the target", "unknown whether the objective was met: READ response p99 is"}},
 		{"objectives, a worker lost and tolerated", &fixture{workers: 2, window: 10 * s, target: 1000, lost: map[int]time.Duration{1: 4500 * time.Millisecond}, change: func(r *results.Run) {

@@ -63,6 +63,9 @@ func judge(p *Report, r *Run) results.Verdict {
 	if rec.State == results.Interrupted || rec.StoppedS != nil && rec.StopWhy == "" {
 		find(exitcode.Interrupted, "interrupted")
 	}
+	if rec.StopSLO { // whatever else there is
+		find(exitcode.SLO, "stopped: %s", rec.StopWhy)
+	}
 	degraded(p, rec, func(format string, args ...any) { find(exitcode.Degraded, format, args...) })
 	if rec.Paced && p.missedTarget() && !has(rec.Limits.SLO, objective.Share) { // which says how much is enough
 		find(exitcode.Target, "%s of the target of %s was reached", units.Percent(p.OpsPerS/p.TargetOps), units.Rate(p.TargetOps))
@@ -127,7 +130,7 @@ func limitText(p *Report) string {
 
 // degraded finds what makes a result one of less than was asked for.
 func degraded(p *Report, rec *results.Run, find func(format string, args ...any)) {
-	if rec.StopWhy != "" {
+	if rec.StopWhy != "" && !rec.StopSLO {
 		find("stopped: %s", rec.StopWhy)
 	}
 	if n := len(p.WorkersLost); n > rec.Limits.TolerateLost {

@@ -52,3 +52,35 @@ func TestObjectives(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// TestBrokenObjectiveEndsTheRun: stores that become slow break an objective while the run goes on, which is shown, and ends it
+// when its user has waited long enough; what was measured is collected.
+func TestBrokenObjectiveEndsTheRun(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "5m", "--json",
+		"--slo", "READ response p50 < 15ms", "--slo", "errors < 50%", "--slo", "rate >= 20%", "--abort-on-slo", "2s")...)
+	run.until("measuring")
+	for _, s := range f.cluster.State().Stores {
+		if err := f.cluster.SlowStore(s.ID, 25*time.Millisecond, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run.until("objective 'READ response p50 < 15.0 ms' is broken: READ response p50 is ")
+	run.until("READ response p50 BROKEN since ")
+	run.exits(exitcode.SLO, time.Minute)
+	r := run.report()
+	if r.Verdict.Code != exitcode.SLO || !strings.HasPrefix(r.Verdict.Text, "stopped: READ response p50 is ") || !strings.Contains(r.Verdict.Text, "and --abort-on-slo=2s") {
+		t.Errorf("%+v", r.Verdict)
+	}
+	if !strings.HasPrefix(r.Ended.Text, "stopped: READ response p50") || r.WorkersFinished != 2 || len(r.Missing) > 0 || r.Operations == 0 {
+		t.Errorf("%+v, %d workers finished, missing %q, %d operations", r.Ended, r.WorkersFinished, r.Missing, r.Operations)
+	}
+	for _, o := range r.Objectives[1:] {
+		if o.Kept == nil || !*o.Kept {
+			t.Errorf("%+v", o)
+		}
+	}
+	again := start(t, "analyze", "--verdict", filepath.Join(f.out, r.RunID))
+	again.exits(exitcode.SLO, time.Minute)
+}

@@ -82,6 +82,7 @@ func (a *app) runCommand() *cobra.Command {
   kvbench run -w read --local 3 --pd 127.0.0.1:2379
   BENCH_TYPE=read TARGET_IOPS=1000000 NUM_THREADS=800 RUNTIME=20m kvbench run -w tikvbench --kube
   kvbench run -w a --target 20000 --slo 'READ response p99 < 5ms' --slo 'errors < 0.1%' --slo 'rate >= 99%'
+  kvbench run -w a --target 20000 --slo-file objectives --abort-on-slo 30s
   kvbench run -w a --json >report.json`,
 		Args: tikvAlone,
 	}
@@ -89,6 +90,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&b.settle, "settle", 0, "wait up to so long until the cluster has come to rest (kvbench settle), then begin in any case")
 	addLimits(cmd.Flags(), &b.limits)
 	addObjectives(cmd.Flags(), &b.limits.SLO)
+	cmd.Flags().DurationVar(&b.abort, "abort-on-slo", 0, "end the run when an objective has been broken for so long without a break, by the last 10 s at each moment; 0: never")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
 	return cmd
 }
@@ -148,6 +150,7 @@ type bench struct {
 	lease  time.Duration
 	limits results.Limits
 
+	abort        time.Duration // an objective that is broken for so long ends a run; 0: none does
 	split        splitting     // the table, before a load
 	settle       time.Duration // the cluster is waited for so long before a run
 	verify       bool          // the table, after a load
@@ -226,6 +229,12 @@ func (b *bench) run() error {
 	if b.detach && (b.verify || s.VerifyWrites) {
 		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
 	}
+	if b.abort != 0 {
+		if err := b.checkAbort(); err != nil {
+			return usage(err)
+		}
+		b.limits.AbortS = b.abort.Seconds()
+	}
 	if err := objective.Check(b.limits.SLO, s.Paced()); err != nil {
 		return usage(fmt.Errorf("--slo %w", err))
 	}
@@ -272,6 +281,19 @@ func (b *bench) perform(first, second context.Context, s *spec.Spec, command str
 	}
 	summaries, err := b.app.lead(fleet, job, b.quiet, func(job coordinator.Job) ([]*coordinator.Summary, error) { return b.do(first, fleet, job) })
 	return summaries, errors.Join(err, disconnect())
+}
+
+// checkAbort tells whether a broken objective can end the run.
+func (b *bench) checkAbort() error {
+	switch {
+	case b.abort < time.Second || b.abort > maxLease:
+		return fmt.Errorf("--abort-on-slo %v: want 1s to %v", b.abort, maxLease)
+	case len(b.limits.SLO) == 0:
+		return errors.New("--abort-on-slo: there is no objective: give one with --slo or --slo-file")
+	case b.detach:
+		return errors.New("--abort-on-slo: --detach leaves nobody to judge the run while it goes on")
+	}
+	return nil
 }
 
 // lead shows a run while it is led, and lets the keyboard steer it.

@@ -66,6 +66,7 @@ func (f *Fleet) attach(ctx context.Context, job Job) (_ *running, err error) {
 		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("the record of run %s is of another version of kvbench: %w", job.RunID, err))
 	}
 	r.job.Limits, r.job.Detach = record.Limits, record.LeaseS == 0
+	r.judge = newJudge(record.Limits.SLO)
 	r.job.Lease = cmp.Or(results.Duration(record.LeaseS), r.job.Lease)
 	if r.job.Spec.Phase == spec.Run { // how much of a load there was to do is not recorded
 		r.operations = r.job.Spec.Operations

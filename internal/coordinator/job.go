@@ -174,6 +174,7 @@ func (r *running) prepare(ctx context.Context) error {
 			Workers:    int32(r.fleet.Size()),
 			LeaseNanos: int64(r.lease()),
 			Name:       m.name,
+			Watched:    r.judge.watched,
 		})
 		if err != nil {
 			return err

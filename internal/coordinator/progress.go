@@ -3,6 +3,7 @@
 package coordinator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -40,6 +41,8 @@ type Snapshot struct {
 
 	Workers []WorkerView
 	Total   Total // of the workers that are at work
+
+	Objectives []ObjectiveView // judged by the last seconds of the measured window
 }
 
 // Total is what is shown of all workers together.
@@ -89,6 +92,7 @@ func (r *running) report(done <-chan struct{}) {
 		case <-timer.C:
 		}
 		r.save()
+		r.judgeNow()
 		r.job.Progress(r.snapshot(r.stage()))
 		next = after(next)
 		timer.Reset(time.Until(next))
@@ -116,7 +120,7 @@ func (r *running) stage() Stage {
 func (r *running) snapshot(stage Stage) *Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &Snapshot{RunID: r.job.RunID, Stage: stage}
+	s := &Snapshot{RunID: r.job.RunID, Stage: stage, Objectives: slices.Clone(r.judge.views)}
 	if !r.zero.IsZero() {
 		s.Elapsed = time.Since(r.zero)
 	}

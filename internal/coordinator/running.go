@@ -39,6 +39,7 @@ type running struct {
 	stopping chan struct{} // closed when the load is to stop
 
 	mu         sync.Mutex
+	judge      judge
 	workers    []*workerRun // by index of their members
 	record     results.Run
 	changes    bool       // of it or of the workers, that run.json does not have yet
@@ -73,7 +74,7 @@ type workerRun struct {
 }
 
 func newRunning(f *Fleet, job Job) *running {
-	r := &running{fleet: f, job: job, stopping: make(chan struct{})}
+	r := &running{fleet: f, job: job, stopping: make(chan struct{}), judge: newJudge(job.Limits.SLO)}
 	for _, m := range f.members {
 		r.workers = append(r.workers, &workerRun{member: m, state: results.Preparing})
 	}
@@ -253,6 +254,8 @@ func (r *running) finish(patient context.Context) error {
 			text = "go on, to be stopped with kvbench stop " + r.job.RunID
 		}
 		verdict = exitcode.With(exitcode.Interrupted, errors.New("given up; workers that were not stopped "+text))
+	case r.record.StopSLO:
+		verdict = exitcode.With(exitcode.SLO, errors.New("stopped: "+r.record.StopWhy))
 	case r.record.StopWhy != "":
 		verdict = exitcode.With(exitcode.Degraded, errors.New("stopped: "+r.record.StopWhy))
 	case r.record.StoppedS != nil:
@@ -262,7 +265,7 @@ func (r *running) finish(patient context.Context) error {
 		r.record.State = results.Failed
 	}
 	err := errors.Join(r.write(), r.events.Close(), unread)
-	if (verdict == nil || r.record.StopWhy != "") && lost > r.job.Limits.TolerateLost {
+	if (verdict == nil || r.record.StopWhy != "" && !r.record.StopSLO) && lost > r.job.Limits.TolerateLost {
 		verdict = exitcode.With(exitcode.Degraded, fmt.Errorf("%d of %d workers did not do their whole part: %s", lost, len(r.workers), lossesOf(r.record.Fleet)))
 	}
 	if wrong := verdictOf(r.record.Verification); wrong != nil && (verdict == nil || exitcode.Of(wrong) == exitcode.Wrong) {

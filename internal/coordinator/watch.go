@@ -261,6 +261,9 @@ func (r *running) heard(p *workerRun, resp *workerpb.StatusResponse) {
 	p.totals = resp.GetTotals()
 	if iv := resp.GetIntervals(); len(iv) > 0 {
 		p.latest = iv[len(iv)-1]
+		for _, one := range iv {
+			r.judge.add(one, r.job.Spec)
+		}
 	}
 	p.written = resp.GetRun().GetState() == workerpb.State_STATE_WRITTEN
 	p.skew = max(0, time.Duration(resp.GetRun().GetStartSkewNanos()))

@@ -95,6 +95,7 @@ func summary(s *coordinator.Snapshot, width int) []string {
 	if c := shortfalls(&t.View); len(c) > 0 {
 		lines = append(lines, strings.Join(c, "   "))
 	}
+	lines = append(lines, thresholds(s)...)
 	if text := awaited(s); text != "" {
 		lines = append(lines, string(s.Stage)+": it "+text)
 	}

@@ -4,12 +4,14 @@ package liveview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -41,11 +43,48 @@ func fleet(n int) *coordinator.Snapshot {
 	return s
 }
 
+// judged gives a run objectives of every state.
+func judged(s *coordinator.Snapshot) *coordinator.Snapshot {
+	for _, v := range []struct {
+		text  string
+		found objective.Finding
+	}{
+		{"errors < 1%", objective.Finding{State: objective.Kept, Text: "0.02 % (12 of 60,000 operations)"}},
+		{"READ response p99.99 < 5ms", objective.Finding{Why: "too few"}},
+		{"READ response p99 < 5ms", objective.Finding{State: objective.Broken, Text: "5.05 ms", Why: "READ response p99 is 5.05 ms, above 5.00 ms"}},
+		{"rate >= 90%", objective.Finding{State: objective.Kept, Text: "99 % of the target"}},
+		{"rate >= 5/s", objective.Finding{State: objective.Kept, Text: "99,000/s"}},
+	} {
+		o, err := objective.Parse(v.text)
+		if err != nil {
+			panic(err)
+		}
+		s.Objectives = append(s.Objectives, coordinator.ObjectiveView{Objective: o, Finding: v.found, Since: 30 * time.Second})
+	}
+	return s
+}
+
+// What is broken comes first, then what is unknown, and many have a line together.
+func TestThresholds(t *testing.T) {
+	want := []string{
+		"BROKEN since 30 s: READ response p99 is 5.05 ms, above 5.00 ms",
+		"unknown  READ response p99.99 < 5.00 ms",
+		"kept  errors < 1 %: 0.02 % (12 of 60,000 operations)",
+		"and 2 more objectives",
+	}
+	if got := thresholds(judged(fleet(3))); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := thresholds(fleet(3)); got != nil {
+		t.Errorf("without objectives: %q", got)
+	}
+}
+
 func TestFrameFits(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{1, 1}, {20, 5}, {40, 14}, {80, 14}, {80, 24}, {120, 40}, {200, 60}} {
 		for _, workers := range []int{1, 2, 15, 300} {
 			for _, helping := range []bool{false, true} {
-				lines := frame(fleet(workers), size.width, size.height, true, helping)
+				lines := frame(judged(fleet(workers)), size.width, size.height, true, helping)
 				if len(lines) > size.height {
 					t.Errorf("%d workers on %d×%d: %d lines", workers, size.width, size.height, len(lines))
 				}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/units"
 )
@@ -24,13 +25,14 @@ type lines struct {
 	mu    sync.Mutex
 	queue chan string // nil: nothing is being written
 	ended chan struct{}
-	lost  int                                // lines that found no room
-	told  map[string]*coordinator.WorkerView // as a line was last written of it
+	lost  int                                     // lines that found no room
+	told  map[string]*coordinator.WorkerView      // as a line was last written of it
+	found map[objective.Objective]objective.State // the same
 	last  string
 }
 
 func newLines(out io.Writer) *lines {
-	return &lines{out: out, told: make(map[string]*coordinator.WorkerView)}
+	return &lines{out: out, told: make(map[string]*coordinator.WorkerView), found: make(map[objective.Objective]objective.State)}
 }
 
 func (v *lines) Show(s *coordinator.Snapshot) {
@@ -50,6 +52,19 @@ func (v *lines) Show(s *coordinator.Snapshot) {
 			v.write(fmt.Sprintf("worker %s is back", w.Name))
 		}
 		v.told[w.Name] = w
+	}
+	for i := range s.Objectives {
+		o := &s.Objectives[i]
+		before := v.found[o.Objective]
+		switch {
+		case o.State == before:
+			continue
+		case o.State == objective.Broken:
+			v.write(fmt.Sprintf("objective '%s' is broken: %s", o.Objective, o.Why))
+		case before == objective.Broken:
+			v.write(fmt.Sprintf("objective '%s' is broken no more, but %s: %s", o.Objective, o.State, cmp.Or(o.Text, o.Why)))
+		}
+		v.found[o.Objective] = o.State
 	}
 	if l := headline(s); l != v.last {
 		v.last = l
@@ -121,6 +136,11 @@ func headline(s *coordinator.Snapshot) string {
 	fmt.Fprintf(&b, "  done %s", units.Grouped(float64(t.Operations)))
 	if c := shortfalls(&t.View); len(c) > 0 {
 		b.WriteString("  " + strings.Join(c, "  "))
+	}
+	for i := range s.Objectives {
+		if o := &s.Objectives[i]; o.State == objective.Broken {
+			fmt.Fprintf(&b, "  %s %s", o.Objective.Name(), brokenSince(o))
+		}
 	}
 	atWork := 0
 	for _, w := range s.Workers {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
+
+	"github.com/kvbench/kvbench/internal/objective"
 )
 
 // terminal is a pseudo-terminal with somebody who looks at it.
@@ -75,8 +77,10 @@ func TestScreen(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", size.width, size.height), func(t *testing.T) {
 			term := newTerminal(t, size.width, size.height)
 			v := New(term.tty, term.tty, Control{})
-			v.Show(fleet(15))
-			term.shows(t, "one frame", once("measuring  42s"))
+			v.Show(judged(fleet(15)))
+			term.shows(t, "one frame, and that an objective is broken", func(screen string) bool {
+				return once("measuring  42s")(screen) && once("BROKEN since 30 s")(screen)
+			})
 			for i := range 30 { // frames replace each other
 				s := fleet(15)
 				s.Elapsed += time.Duration(i+1) * time.Second
@@ -86,7 +90,7 @@ func TestScreen(t *testing.T) {
 				}
 			}
 			term.shows(t, "the last frame, and that alone", func(screen string) bool {
-				return strings.Contains(screen, "measuring  1m12s") && strings.Count(screen, "measuring") == 1
+				return strings.Contains(screen, "measuring  1m12s") && strings.Count(screen, "measuring") == 1 && !strings.Contains(screen, "BROKEN")
 			})
 			for _, line := range strings.Split(term.screen.String(), "\n") {
 				if n := strings.Count(line, "kvbench-"); n > 1 {
@@ -187,13 +191,22 @@ func TestLines(t *testing.T) {
 	v.Show(s)
 	v.Show(s) // nothing new
 	v.Say("kvbench: a word")
+	v.Show(judged(fleet(3)))
+	s = judged(fleet(3))
+	s.Objectives[2].Finding = objective.Finding{State: objective.Kept, Text: "4.90 ms"}
+	v.Show(s)
 	v.Close()
 	w.Close()
 	text, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "    42s measuring 99,000 op/s of 100,000  service p50 2.60 ms p99 5.05 ms  response p99 5.05 ms  done 4,200,000  errors 12 (timeout 10, busy 2)  3/3 workers\nkvbench: a word\n"
+	headline := "    42s measuring 99,000 op/s of 100,000  service p50 2.60 ms p99 5.05 ms  response p99 5.05 ms  done 4,200,000  errors 12 (timeout 10, busy 2)"
+	want := headline + "  3/3 workers\nkvbench: a word\n" +
+		"objective 'READ response p99 < 5.00 ms' is broken: READ response p99 is 5.05 ms, above 5.00 ms\n" +
+		headline + "  READ response p99 BROKEN since 30 s  3/3 workers\n" +
+		"objective 'READ response p99 < 5.00 ms' is broken no more, but kept: 4.90 ms\n" +
+		headline + "  3/3 workers\n"
 	if string(text) != want {
 		t.Errorf("lines:\n%s\nwant\n%s", text, want)
 	}

@@ -29,6 +29,7 @@ type Run struct {
 	GraceS   float64           `json:"grace_s"`            // how long calls in flight may take after it
 	StoppedS *float64          `json:"stopped_s"`          // when the load was told to stop early
 	StopWhy  string            `json:"stop_why,omitempty"` // it was not its user who told it
+	StopSLO  bool              `json:"stop_slo,omitempty"` // it was a broken objective
 	LeaseS   float64           `json:"lease_s,omitempty"`  // after so long a silence of their coordinator workers stop; 0: they do not
 	Paced    bool              `json:"paced"`              // operations have slots, so there is a response time
 	Target   float64           `json:"target_ops"`         // operations per second over the fleet; 0: as fast as it goes
@@ -98,6 +99,7 @@ type Limits struct {
 	TolerateLost int                   `json:"tolerate_lost,omitempty"`
 	StopOnLoss   bool                  `json:"stop_on_loss,omitempty"` // when more than TolerateLost are lost, the others stop
 	SLO          []objective.Objective `json:"slo,omitempty"`
+	AbortS       float64               `json:"abort_on_slo_s,omitempty"` // an objective that is broken for so long ends the run; 0: none does
 }
 
 // Verdict is the judgement on a run; the codes are those that kvbench exits with.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/pace"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -22,7 +23,8 @@ type assignment struct {
 	lease   time.Duration // 0: detached
 	asking  bool          // it is only asked what is remembered of the table
 	spec    *spec.Spec
-	profile pace.Profile // of the fleet; zero if unpaced
+	watched []*workerpb.Watched // of which its coordinator follows more than progress
+	profile pace.Profile        // of the fleet; zero if unpaced
 }
 
 func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
@@ -33,6 +35,7 @@ func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
 		workers: int(req.GetWorkers()),
 		lease:   time.Duration(req.GetLeaseNanos()),
 		asking:  req.GetRecallOnly(),
+		watched: req.GetWatched(),
 	}
 	var errs []error
 	if err := results.CheckName(a.id); err != nil {
@@ -43,6 +46,9 @@ func parseAssignment(req *workerpb.PrepareRequest) (*assignment, error) {
 	}
 	if a.worker < 0 || a.worker >= a.workers {
 		errs = append(errs, fmt.Errorf("worker %d of %d: want one of 0 to %d", a.worker, a.workers, a.workers-1))
+	}
+	if n := len(a.watched); n > objective.Most {
+		errs = append(errs, fmt.Errorf("%d kinds and times are to be watched: want %d at most", n, objective.Most))
 	}
 	if a.lease < 0 {
 		errs = append(errs, fmt.Errorf("lease %v: want 0, for none, or more", a.lease))

@@ -56,7 +56,7 @@ type engine struct {
 const notBegun = int64(-1)
 
 func newEngine(a *assignment, cfg Config, log *slog.Logger, fail func(error)) *engine {
-	e := &engine{assignment: a, cfg: cfg, log: log, fail: fail, target: a.profile, askServers: make(chan struct{})}
+	e := &engine{assignment: a, live: live{watched: a.watched}, cfg: cfg, log: log, fail: fail, target: a.profile, askServers: make(chan struct{})}
 	e.clock.set(time.Now())
 	return e
 }

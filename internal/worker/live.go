@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
@@ -19,6 +20,8 @@ import (
 // live is what a coordinator sees of a run while it goes on: the totals, and the
 // last intervals in a few numbers.
 type live struct {
+	watched []*workerpb.Watched // of which intervals have parts
+
 	mu        sync.Mutex
 	totals    workerpb.Totals
 	intervals []*workerpb.Interval
@@ -35,8 +38,8 @@ func (v *live) add(iv *measure.Interval, target float64, sent []store.Traffic, w
 		ToNanos:   int64(iv.End),
 		Totals:    totals(iv),
 		Target:    target,
-		Service:   merged(iv, func(c *measure.Cell) *measure.Histogram { return c.Service }),
-		Response:  merged(iv, func(c *measure.Cell) *measure.Histogram { return c.Response }),
+		Service:   merged(func(_ measure.Row, c *measure.Cell) *measure.Histogram { return c.Service }, &iv.Window, &iv.Warmup),
+		Response:  merged(func(_ measure.Row, c *measure.Cell) *measure.Histogram { return c.Response }, &iv.Window, &iv.Warmup),
 		WarmUp:    warmUp,
 		InFlight:  iv.InFlight.Seconds() / max(1e-9, (iv.End-iv.Start).Seconds()),
 		Commands:  make(map[string]int64, len(sent)),
@@ -45,6 +48,9 @@ func (v *live) add(iv *measure.Interval, target float64, sent []store.Traffic, w
 		if t := &sent[i]; t.Store != "" && t.Commands > 0 {
 			p.Commands[t.Store] += t.Commands
 		}
+	}
+	for _, w := range v.watched {
+		p.Parts = append(p.Parts, part(&iv.Window, w))
 	}
 	lag := measure.NewHDR()
 	iv.Window.Lag.AddTo(lag)
@@ -112,12 +118,46 @@ func addClass(t *workerpb.Totals, class string, operations int64) {
 	t.FailedByClass[class] += operations
 }
 
-// merged adds up one histogram of all cells; nil if there is none.
-func merged(iv *measure.Interval, of func(*measure.Cell) *measure.Histogram) *workerpb.Histogram {
+// part is what a set has of operations that are watched.
+func part(set *measure.Set, w *workerpb.Watched) *workerpb.Part {
+	p := &workerpb.Part{}
+	of := func(row measure.Row) bool {
+		return w.GetKind() == objective.AllKinds || row.Kind().String() == w.GetKind()
+	}
+	for row := range measure.Row(measure.Rows) {
+		if !of(row) {
+			continue
+		}
+		n := set.Cells[row].Operations
+		p.Ended += n
+		switch row.Outcome() {
+		case workload.OK, workload.NotFound:
+			p.Answered += n
+		case workload.Failed:
+			p.Failed += n
+		}
+	}
+	if w.GetTime() == "" {
+		return p
+	}
+	p.Latency = merged(func(row measure.Row, c *measure.Cell) *measure.Histogram {
+		switch {
+		case !of(row) || row.Outcome() != workload.OK:
+			return nil
+		case w.GetTime() == objective.Response:
+			return c.Response
+		}
+		return c.Service
+	}, set)
+	return p
+}
+
+// merged adds up one histogram of each cell; nil if there is none.
+func merged(of func(measure.Row, *measure.Cell) *measure.Histogram, sets ...*measure.Set) *workerpb.Histogram {
 	counts := make(map[int64]int64)
-	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
+	for _, set := range sets {
 		for i := range set.Cells {
-			if h := of(&set.Cells[i]); h != nil {
+			if h := of(measure.Row(i), &set.Cells[i]); h != nil {
 				h.Each(func(us, n int64) { counts[us] += n })
 			}
 		}

@@ -313,7 +313,9 @@ type PrepareRequest struct {
 	// What the worker is called in this run's results. It is unique in the fleet.
 	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	// Only say what is remembered of the table; whether the run fits it is not checked.
-	RecallOnly    bool `protobuf:"varint,7,opt,name=recall_only,json=recallOnly,proto3" json:"recall_only,omitempty"`
+	RecallOnly bool `protobuf:"varint,7,opt,name=recall_only,json=recallOnly,proto3" json:"recall_only,omitempty"`
+	// Of these, each interval has a part of its own.
+	Watched       []*Watched `protobuf:"bytes,8,rep,name=watched,proto3" json:"watched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -397,6 +399,66 @@ func (x *PrepareRequest) GetRecallOnly() bool {
 	return false
 }
 
+func (x *PrepareRequest) GetWatched() []*Watched {
+	if x != nil {
+		return x.Watched
+	}
+	return nil
+}
+
+// Watched are operations of which the coordinator follows more than progress.
+type Watched struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // "TOTAL": all of them
+	Time          string                 `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"` // whose histogram is wanted: "service" or "response"; empty: none is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Watched) Reset() {
+	*x = Watched{}
+	mi := &file_workerpb_worker_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Watched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Watched) ProtoMessage() {}
+
+func (x *Watched) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Watched.ProtoReflect.Descriptor instead.
+func (*Watched) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Watched) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Watched) GetTime() string {
+	if x != nil {
+		return x.Time
+	}
+	return ""
+}
+
 type PrepareResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Run      *RunStatus             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -412,7 +474,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[3]
+	mi := &file_workerpb_worker_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +486,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[3]
+	mi := &file_workerpb_worker_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +499,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{3}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PrepareResponse) GetRun() *RunStatus {
@@ -493,7 +555,7 @@ type Range struct {
 
 func (x *Range) Reset() {
 	*x = Range{}
-	mi := &file_workerpb_worker_proto_msgTypes[4]
+	mi := &file_workerpb_worker_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +567,7 @@ func (x *Range) String() string {
 func (*Range) ProtoMessage() {}
 
 func (x *Range) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[4]
+	mi := &file_workerpb_worker_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +580,7 @@ func (x *Range) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Range.ProtoReflect.Descriptor instead.
 func (*Range) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{4}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Range) GetStart() int64 {
@@ -547,7 +609,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_workerpb_worker_proto_msgTypes[5]
+	mi := &file_workerpb_worker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +621,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[5]
+	mi := &file_workerpb_worker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +634,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{5}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Cluster) GetId() uint64 {
@@ -609,7 +671,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[6]
+	mi := &file_workerpb_worker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +683,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[6]
+	mi := &file_workerpb_worker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +696,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{6}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StartRequest) GetRunId() string {
@@ -666,7 +728,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[7]
+	mi := &file_workerpb_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +740,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[7]
+	mi := &file_workerpb_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +753,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{7}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{8}
 }
 
 type StatusRequest struct {
@@ -708,7 +770,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[8]
+	mi := &file_workerpb_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +782,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[8]
+	mi := &file_workerpb_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +795,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{8}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StatusRequest) GetRunId() string {
@@ -777,7 +839,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[9]
+	mi := &file_workerpb_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +851,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[9]
+	mi := &file_workerpb_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +864,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{9}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StatusResponse) GetRun() *RunStatus {
@@ -853,7 +915,7 @@ type RunStatus struct {
 
 func (x *RunStatus) Reset() {
 	*x = RunStatus{}
-	mi := &file_workerpb_worker_proto_msgTypes[10]
+	mi := &file_workerpb_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +927,7 @@ func (x *RunStatus) String() string {
 func (*RunStatus) ProtoMessage() {}
 
 func (x *RunStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[10]
+	mi := &file_workerpb_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +940,7 @@ func (x *RunStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStatus.ProtoReflect.Descriptor instead.
 func (*RunStatus) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{10}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RunStatus) GetRunId() string {
@@ -976,7 +1038,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1050,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[11]
+	mi := &file_workerpb_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1063,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{11}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Totals) GetStarted() int64 {
@@ -1081,13 +1143,14 @@ type Interval struct {
 	WarmUp        bool                   `protobuf:"varint,8,opt,name=warm_up,json=warmUp,proto3" json:"warm_up,omitempty"`
 	InFlight      float64                `protobuf:"fixed64,9,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`                                                           // calls, on average
 	Commands      map[string]int64       `protobuf:"bytes,10,rep,name=commands,proto3" json:"commands,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // sent to each store, by address; empty if the driver does not count them
+	Parts         []*Part                `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`                                                                                  // of what is watched, in its order
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Interval) Reset() {
 	*x = Interval{}
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1162,7 @@ func (x *Interval) String() string {
 func (*Interval) ProtoMessage() {}
 
 func (x *Interval) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[12]
+	mi := &file_workerpb_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1175,7 @@ func (x *Interval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interval.ProtoReflect.Descriptor instead.
 func (*Interval) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{12}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Interval) GetFromNanos() int64 {
@@ -1185,6 +1248,82 @@ func (x *Interval) GetCommands() map[string]int64 {
 	return nil
 }
 
+func (x *Interval) GetParts() []*Part {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// Part is what an interval has of operations that are watched, as far as they belong to the measured window.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answered      int64                  `protobuf:"varint,1,opt,name=answered,proto3" json:"answered,omitempty"` // operations that were successful or found no value
+	Failed        int64                  `protobuf:"varint,2,opt,name=failed,proto3" json:"failed,omitempty"`
+	Ended         int64                  `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`    // however
+	Latency       *Histogram             `protobuf:"bytes,4,opt,name=latency,proto3" json:"latency,omitempty"` // of successful calls; absent if none is wanted or nothing ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_workerpb_worker_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Part) GetAnswered() int64 {
+	if x != nil {
+		return x.Answered
+	}
+	return 0
+}
+
+func (x *Part) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Part) GetEnded() int64 {
+	if x != nil {
+		return x.Ended
+	}
+	return 0
+}
+
+func (x *Part) GetLatency() *Histogram {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
 // Histogram holds the buckets in use of an HdrHistogram of 1 µs to 60 s with 3 digits.
 type Histogram struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1196,7 +1335,7 @@ type Histogram struct {
 
 func (x *Histogram) Reset() {
 	*x = Histogram{}
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1347,7 @@ func (x *Histogram) String() string {
 func (*Histogram) ProtoMessage() {}
 
 func (x *Histogram) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[13]
+	mi := &file_workerpb_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1360,7 @@ func (x *Histogram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Histogram.ProtoReflect.Descriptor instead.
 func (*Histogram) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{13}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Histogram) GetMicros() []uint32 {
@@ -1249,7 +1388,7 @@ type SetTargetRequest struct {
 
 func (x *SetTargetRequest) Reset() {
 	*x = SetTargetRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1400,7 @@ func (x *SetTargetRequest) String() string {
 func (*SetTargetRequest) ProtoMessage() {}
 
 func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[14]
+	mi := &file_workerpb_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1413,7 @@ func (x *SetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{14}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetTargetRequest) GetRunId() string {
@@ -1306,7 +1445,7 @@ type SetTargetResponse struct {
 
 func (x *SetTargetResponse) Reset() {
 	*x = SetTargetResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1457,7 @@ func (x *SetTargetResponse) String() string {
 func (*SetTargetResponse) ProtoMessage() {}
 
 func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[15]
+	mi := &file_workerpb_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1470,7 @@ func (x *SetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{15}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
 }
 
 type StopRequest struct {
@@ -1344,7 +1483,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1495,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[16]
+	mi := &file_workerpb_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1508,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{16}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StopRequest) GetRunId() string {
@@ -1395,7 +1534,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1546,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[17]
+	mi := &file_workerpb_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1559,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StopResponse) GetRun() *RunStatus {
@@ -1440,7 +1579,7 @@ type ReadBackRequest struct {
 
 func (x *ReadBackRequest) Reset() {
 	*x = ReadBackRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1591,7 @@ func (x *ReadBackRequest) String() string {
 func (*ReadBackRequest) ProtoMessage() {}
 
 func (x *ReadBackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1604,7 @@ func (x *ReadBackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBackRequest.ProtoReflect.Descriptor instead.
 func (*ReadBackRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReadBackRequest) GetRunId() string {
@@ -1497,7 +1636,7 @@ type ReadBackResponse struct {
 
 func (x *ReadBackResponse) Reset() {
 	*x = ReadBackResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1648,7 @@ func (x *ReadBackResponse) String() string {
 func (*ReadBackResponse) ProtoMessage() {}
 
 func (x *ReadBackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1661,7 @@ func (x *ReadBackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBackResponse.ProtoReflect.Descriptor instead.
 func (*ReadBackResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReadBackResponse) GetKeys() []uint64 {
@@ -1576,7 +1715,7 @@ type Mismatch struct {
 
 func (x *Mismatch) Reset() {
 	*x = Mismatch{}
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1727,7 @@ func (x *Mismatch) String() string {
 func (*Mismatch) ProtoMessage() {}
 
 func (x *Mismatch) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1740,7 @@ func (x *Mismatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
 func (*Mismatch) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Mismatch) GetKey() []byte {
@@ -1663,7 +1802,7 @@ type WroteRequest struct {
 
 func (x *WroteRequest) Reset() {
 	*x = WroteRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1814,7 @@ func (x *WroteRequest) String() string {
 func (*WroteRequest) ProtoMessage() {}
 
 func (x *WroteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1827,7 @@ func (x *WroteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WroteRequest.ProtoReflect.Descriptor instead.
 func (*WroteRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WroteRequest) GetRunId() string {
@@ -1714,7 +1853,7 @@ type WroteResponse struct {
 
 func (x *WroteResponse) Reset() {
 	*x = WroteResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1865,7 @@ func (x *WroteResponse) String() string {
 func (*WroteResponse) ProtoMessage() {}
 
 func (x *WroteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1878,7 @@ func (x *WroteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WroteResponse.ProtoReflect.Descriptor instead.
 func (*WroteResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WroteResponse) GetAnswers() []*Wrote {
@@ -1760,7 +1899,7 @@ type Wrote struct {
 
 func (x *Wrote) Reset() {
 	*x = Wrote{}
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1911,7 @@ func (x *Wrote) String() string {
 func (*Wrote) ProtoMessage() {}
 
 func (x *Wrote) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1924,7 @@ func (x *Wrote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wrote.ProtoReflect.Descriptor instead.
 func (*Wrote) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Wrote) GetFollowed() bool {
@@ -1822,7 +1961,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[24]
+	mi := &file_workerpb_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1973,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[24]
+	mi := &file_workerpb_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1986,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{24}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CollectRequest) GetRunId() string {
@@ -1885,7 +2024,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[25]
+	mi := &file_workerpb_worker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1897,7 +2036,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[25]
+	mi := &file_workerpb_worker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1910,7 +2049,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{25}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CollectResponse) GetFile() string {
@@ -1950,7 +2089,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[26]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2101,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[26]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2114,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{26}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RecordRequest) GetRunId() string {
@@ -1994,7 +2133,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[27]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2145,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[27]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2158,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{27}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RecordResponse) GetRecord() []byte {
@@ -2037,7 +2176,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[28]
+	mi := &file_workerpb_worker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2049,7 +2188,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[28]
+	mi := &file_workerpb_worker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2062,7 +2201,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{28}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{30}
 }
 
 type ListRunsResponse struct {
@@ -2074,7 +2213,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[29]
+	mi := &file_workerpb_worker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2225,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[29]
+	mi := &file_workerpb_worker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2238,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{29}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListRunsResponse) GetRuns() []*KeptRun {
@@ -2125,7 +2264,7 @@ type KeptRun struct {
 
 func (x *KeptRun) Reset() {
 	*x = KeptRun{}
-	mi := &file_workerpb_worker_proto_msgTypes[30]
+	mi := &file_workerpb_worker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2276,7 @@ func (x *KeptRun) String() string {
 func (*KeptRun) ProtoMessage() {}
 
 func (x *KeptRun) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[30]
+	mi := &file_workerpb_worker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2289,7 @@ func (x *KeptRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
 func (*KeptRun) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{30}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *KeptRun) GetRunId() string {
@@ -2211,7 +2350,7 @@ type TendRequest struct {
 
 func (x *TendRequest) Reset() {
 	*x = TendRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[31]
+	mi := &file_workerpb_worker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2223,7 +2362,7 @@ func (x *TendRequest) String() string {
 func (*TendRequest) ProtoMessage() {}
 
 func (x *TendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[31]
+	mi := &file_workerpb_worker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +2375,7 @@ func (x *TendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TendRequest.ProtoReflect.Descriptor instead.
 func (*TendRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{31}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TendRequest) GetProperties() map[string]string {
@@ -2313,7 +2452,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_workerpb_worker_proto_msgTypes[32]
+	mi := &file_workerpb_worker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +2464,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[32]
+	mi := &file_workerpb_worker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +2477,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{32}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Split) GetRegions() int32 {
@@ -2365,7 +2504,7 @@ type Clean struct {
 
 func (x *Clean) Reset() {
 	*x = Clean{}
-	mi := &file_workerpb_worker_proto_msgTypes[33]
+	mi := &file_workerpb_worker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2516,7 @@ func (x *Clean) String() string {
 func (*Clean) ProtoMessage() {}
 
 func (x *Clean) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[33]
+	mi := &file_workerpb_worker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2529,7 @@ func (x *Clean) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clean.ProtoReflect.Descriptor instead.
 func (*Clean) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{33}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Clean) GetReally() bool {
@@ -2410,7 +2549,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_workerpb_worker_proto_msgTypes[34]
+	mi := &file_workerpb_worker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2422,7 +2561,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[34]
+	mi := &file_workerpb_worker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2435,7 +2574,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{34}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Settle) GetMostNanos() int64 {
@@ -2457,7 +2596,7 @@ type TendResponse struct {
 
 func (x *TendResponse) Reset() {
 	*x = TendResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[35]
+	mi := &file_workerpb_worker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2608,7 @@ func (x *TendResponse) String() string {
 func (*TendResponse) ProtoMessage() {}
 
 func (x *TendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[35]
+	mi := &file_workerpb_worker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2621,7 @@ func (x *TendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TendResponse.ProtoReflect.Descriptor instead.
 func (*TendResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{35}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TendResponse) GetProgress() string {
@@ -2532,7 +2671,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x05lanes\x18\b \x01(\x05R\x05lanes\x12$\n" +
 	"\x0enow_unix_nanos\x18\t \x01(\x03R\fnowUnixNanos\x12'\n" +
 	"\x03run\x18\n" +
-	" \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"\xba\x02\n" +
+	" \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\"\xe9\x02\n" +
 	"\x0ePrepareRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12J\n" +
 	"\n" +
@@ -2544,10 +2683,14 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"leaseNanos\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x12\x1f\n" +
 	"\vrecall_only\x18\a \x01(\bR\n" +
-	"recallOnly\x1a=\n" +
+	"recallOnly\x12-\n" +
+	"\awatched\x18\b \x03(\v2\x13.kvbench.v1.WatchedR\awatched\x1a=\n" +
 	"\x0fPropertiesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe6\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"1\n" +
+	"\aWatched\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\tR\x04time\"\xe6\x01\n" +
 	"\x0fPrepareResponse\x12'\n" +
 	"\x03run\x18\x01 \x01(\v2\x15.kvbench.v1.RunStatusR\x03run\x12-\n" +
 	"\acluster\x18\x02 \x01(\v2\x13.kvbench.v1.ClusterR\acluster\x12\x1a\n" +
@@ -2607,7 +2750,7 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x0ffailed_by_class\x18\t \x03(\v2%.kvbench.v1.Totals.FailedByClassEntryR\rfailedByClass\x1a@\n" +
 	"\x12FailedByClassEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc5\x03\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xed\x03\n" +
 	"\bInterval\x12\x1d\n" +
 	"\n" +
 	"from_nanos\x18\x01 \x01(\x03R\tfromNanos\x12\x19\n" +
@@ -2620,10 +2763,16 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\awarm_up\x18\b \x01(\bR\x06warmUp\x12\x1b\n" +
 	"\tin_flight\x18\t \x01(\x01R\binFlight\x12>\n" +
 	"\bcommands\x18\n" +
-	" \x03(\v2\".kvbench.v1.Interval.CommandsEntryR\bcommands\x1a;\n" +
+	" \x03(\v2\".kvbench.v1.Interval.CommandsEntryR\bcommands\x12&\n" +
+	"\x05parts\x18\v \x03(\v2\x10.kvbench.v1.PartR\x05parts\x1a;\n" +
 	"\rCommandsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\";\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x81\x01\n" +
+	"\x04Part\x12\x1a\n" +
+	"\banswered\x18\x01 \x01(\x03R\banswered\x12\x16\n" +
+	"\x06failed\x18\x02 \x01(\x03R\x06failed\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\x03R\x05ended\x12/\n" +
+	"\alatency\x18\x04 \x01(\v2\x15.kvbench.v1.HistogramR\alatency\";\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06micros\x18\x01 \x03(\rR\x06micros\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\x04R\x06counts\"\\\n" +
@@ -2764,109 +2913,114 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
 	(*HelloRequest)(nil),      // 2: kvbench.v1.HelloRequest
 	(*HelloResponse)(nil),     // 3: kvbench.v1.HelloResponse
 	(*PrepareRequest)(nil),    // 4: kvbench.v1.PrepareRequest
-	(*PrepareResponse)(nil),   // 5: kvbench.v1.PrepareResponse
-	(*Range)(nil),             // 6: kvbench.v1.Range
-	(*Cluster)(nil),           // 7: kvbench.v1.Cluster
-	(*StartRequest)(nil),      // 8: kvbench.v1.StartRequest
-	(*StartResponse)(nil),     // 9: kvbench.v1.StartResponse
-	(*StatusRequest)(nil),     // 10: kvbench.v1.StatusRequest
-	(*StatusResponse)(nil),    // 11: kvbench.v1.StatusResponse
-	(*RunStatus)(nil),         // 12: kvbench.v1.RunStatus
-	(*Totals)(nil),            // 13: kvbench.v1.Totals
-	(*Interval)(nil),          // 14: kvbench.v1.Interval
-	(*Histogram)(nil),         // 15: kvbench.v1.Histogram
-	(*SetTargetRequest)(nil),  // 16: kvbench.v1.SetTargetRequest
-	(*SetTargetResponse)(nil), // 17: kvbench.v1.SetTargetResponse
-	(*StopRequest)(nil),       // 18: kvbench.v1.StopRequest
-	(*StopResponse)(nil),      // 19: kvbench.v1.StopResponse
-	(*ReadBackRequest)(nil),   // 20: kvbench.v1.ReadBackRequest
-	(*ReadBackResponse)(nil),  // 21: kvbench.v1.ReadBackResponse
-	(*Mismatch)(nil),          // 22: kvbench.v1.Mismatch
-	(*WroteRequest)(nil),      // 23: kvbench.v1.WroteRequest
-	(*WroteResponse)(nil),     // 24: kvbench.v1.WroteResponse
-	(*Wrote)(nil),             // 25: kvbench.v1.Wrote
-	(*CollectRequest)(nil),    // 26: kvbench.v1.CollectRequest
-	(*CollectResponse)(nil),   // 27: kvbench.v1.CollectResponse
-	(*RecordRequest)(nil),     // 28: kvbench.v1.RecordRequest
-	(*RecordResponse)(nil),    // 29: kvbench.v1.RecordResponse
-	(*ListRunsRequest)(nil),   // 30: kvbench.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),  // 31: kvbench.v1.ListRunsResponse
-	(*KeptRun)(nil),           // 32: kvbench.v1.KeptRun
-	(*TendRequest)(nil),       // 33: kvbench.v1.TendRequest
-	(*Split)(nil),             // 34: kvbench.v1.Split
-	(*Clean)(nil),             // 35: kvbench.v1.Clean
-	(*Settle)(nil),            // 36: kvbench.v1.Settle
-	(*TendResponse)(nil),      // 37: kvbench.v1.TendResponse
-	nil,                       // 38: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 39: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 40: kvbench.v1.Totals.FailedByClassEntry
-	nil,                       // 41: kvbench.v1.Interval.CommandsEntry
-	nil,                       // 42: kvbench.v1.CollectRequest.HaveEntry
-	nil,                       // 43: kvbench.v1.TendRequest.PropertiesEntry
+	(*Watched)(nil),           // 5: kvbench.v1.Watched
+	(*PrepareResponse)(nil),   // 6: kvbench.v1.PrepareResponse
+	(*Range)(nil),             // 7: kvbench.v1.Range
+	(*Cluster)(nil),           // 8: kvbench.v1.Cluster
+	(*StartRequest)(nil),      // 9: kvbench.v1.StartRequest
+	(*StartResponse)(nil),     // 10: kvbench.v1.StartResponse
+	(*StatusRequest)(nil),     // 11: kvbench.v1.StatusRequest
+	(*StatusResponse)(nil),    // 12: kvbench.v1.StatusResponse
+	(*RunStatus)(nil),         // 13: kvbench.v1.RunStatus
+	(*Totals)(nil),            // 14: kvbench.v1.Totals
+	(*Interval)(nil),          // 15: kvbench.v1.Interval
+	(*Part)(nil),              // 16: kvbench.v1.Part
+	(*Histogram)(nil),         // 17: kvbench.v1.Histogram
+	(*SetTargetRequest)(nil),  // 18: kvbench.v1.SetTargetRequest
+	(*SetTargetResponse)(nil), // 19: kvbench.v1.SetTargetResponse
+	(*StopRequest)(nil),       // 20: kvbench.v1.StopRequest
+	(*StopResponse)(nil),      // 21: kvbench.v1.StopResponse
+	(*ReadBackRequest)(nil),   // 22: kvbench.v1.ReadBackRequest
+	(*ReadBackResponse)(nil),  // 23: kvbench.v1.ReadBackResponse
+	(*Mismatch)(nil),          // 24: kvbench.v1.Mismatch
+	(*WroteRequest)(nil),      // 25: kvbench.v1.WroteRequest
+	(*WroteResponse)(nil),     // 26: kvbench.v1.WroteResponse
+	(*Wrote)(nil),             // 27: kvbench.v1.Wrote
+	(*CollectRequest)(nil),    // 28: kvbench.v1.CollectRequest
+	(*CollectResponse)(nil),   // 29: kvbench.v1.CollectResponse
+	(*RecordRequest)(nil),     // 30: kvbench.v1.RecordRequest
+	(*RecordResponse)(nil),    // 31: kvbench.v1.RecordResponse
+	(*ListRunsRequest)(nil),   // 32: kvbench.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),  // 33: kvbench.v1.ListRunsResponse
+	(*KeptRun)(nil),           // 34: kvbench.v1.KeptRun
+	(*TendRequest)(nil),       // 35: kvbench.v1.TendRequest
+	(*Split)(nil),             // 36: kvbench.v1.Split
+	(*Clean)(nil),             // 37: kvbench.v1.Clean
+	(*Settle)(nil),            // 38: kvbench.v1.Settle
+	(*TendResponse)(nil),      // 39: kvbench.v1.TendResponse
+	nil,                       // 40: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 41: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 42: kvbench.v1.Totals.FailedByClassEntry
+	nil,                       // 43: kvbench.v1.Interval.CommandsEntry
+	nil,                       // 44: kvbench.v1.CollectRequest.HaveEntry
+	nil,                       // 45: kvbench.v1.TendRequest.PropertiesEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
-	12, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	38, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
-	12, // 2: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
-	7,  // 3: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
-	6,  // 4: kvbench.v1.PrepareResponse.loaded:type_name -> kvbench.v1.Range
-	39, // 5: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
-	12, // 6: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
-	14, // 7: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
-	13, // 8: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
-	0,  // 9: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
-	1,  // 10: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
-	40, // 11: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
-	13, // 12: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
-	15, // 13: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
-	15, // 14: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
-	41, // 15: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
-	12, // 16: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	22, // 17: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
-	22, // 18: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
-	25, // 19: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
-	42, // 20: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	32, // 21: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	43, // 22: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
-	34, // 23: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
-	35, // 24: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
-	36, // 25: kvbench.v1.TendRequest.settle:type_name -> kvbench.v1.Settle
-	2,  // 26: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 27: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	8,  // 28: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	10, // 29: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	16, // 30: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	18, // 31: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	20, // 32: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	23, // 33: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
-	26, // 34: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	28, // 35: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
-	30, // 36: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	33, // 37: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
-	3,  // 38: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	5,  // 39: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	9,  // 40: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	11, // 41: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	17, // 42: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	19, // 43: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	21, // 44: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	24, // 45: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
-	27, // 46: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	29, // 47: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
-	31, // 48: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	37, // 49: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
-	38, // [38:50] is the sub-list for method output_type
-	26, // [26:38] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	13, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
+	40, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	5,  // 2: kvbench.v1.PrepareRequest.watched:type_name -> kvbench.v1.Watched
+	13, // 3: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
+	8,  // 4: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
+	7,  // 5: kvbench.v1.PrepareResponse.loaded:type_name -> kvbench.v1.Range
+	41, // 6: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	13, // 7: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
+	15, // 8: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
+	14, // 9: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
+	0,  // 10: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
+	1,  // 11: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
+	42, // 12: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
+	14, // 13: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
+	17, // 14: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
+	17, // 15: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
+	43, // 16: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
+	16, // 17: kvbench.v1.Interval.parts:type_name -> kvbench.v1.Part
+	17, // 18: kvbench.v1.Part.latency:type_name -> kvbench.v1.Histogram
+	13, // 19: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
+	24, // 20: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
+	24, // 21: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
+	27, // 22: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
+	44, // 23: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	34, // 24: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	45, // 25: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
+	36, // 26: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
+	37, // 27: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
+	38, // 28: kvbench.v1.TendRequest.settle:type_name -> kvbench.v1.Settle
+	2,  // 29: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 30: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	9,  // 31: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	11, // 32: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	18, // 33: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	20, // 34: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	22, // 35: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	25, // 36: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
+	28, // 37: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	30, // 38: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
+	32, // 39: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	35, // 40: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
+	3,  // 41: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	6,  // 42: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	10, // 43: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	12, // 44: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	19, // 45: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	21, // 46: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	23, // 47: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	26, // 48: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
+	29, // 49: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	31, // 50: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	33, // 51: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	39, // 52: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
+	41, // [41:53] is the sub-list for method output_type
+	29, // [29:41] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
@@ -2874,8 +3028,8 @@ func file_workerpb_worker_proto_init() {
 	if File_workerpb_worker_proto != nil {
 		return
 	}
-	file_workerpb_worker_proto_msgTypes[25].OneofWrappers = []any{}
-	file_workerpb_worker_proto_msgTypes[31].OneofWrappers = []any{
+	file_workerpb_worker_proto_msgTypes[27].OneofWrappers = []any{}
+	file_workerpb_worker_proto_msgTypes[33].OneofWrappers = []any{
 		(*TendRequest_Split)(nil),
 		(*TendRequest_Clean)(nil),
 		(*TendRequest_Settle)(nil),
@@ -2886,7 +3040,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
