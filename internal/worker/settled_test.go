@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"github.com/kvbench/kvbench/internal/control/workerpb"
+	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/memory"
 )
 
 // told is a driver that knows nothing but where to ask.
@@ -86,5 +92,53 @@ func TestCondition(t *testing.T) {
 	driver.servers.Stores = []store.Server{{Store: "c:1"}}
 	if size, ok := (&chore{driver: driver}).regionSize(t.Context()); size != regionBytes || ok {
 		t.Errorf("a region size that nobody tells: %d, %v", size, ok)
+	}
+}
+
+// tidy is a driver of a table without rows.
+type tidy struct{ told }
+
+func (tidy) Admin() store.Admin { return empty{} }
+func (tidy) Close() error       { return nil }
+
+// empty is where its keys would be.
+type empty struct{ store.Admin }
+
+func (empty) Regions(context.Context, []byte, []byte) ([]store.Region, error) {
+	return []store.Region{{ID: 1, Leader: 1, Peers: 1}}, nil
+}
+func (empty) FirstKey(context.Context, []byte, []byte) ([]byte, error) { return nil, nil }
+func (empty) DeleteRange(context.Context, []byte, []byte) error        { return nil }
+
+// answered is a stream that does something with the answer.
+type answered struct {
+	grpc.ServerStream
+	ctx    context.Context
+	answer func(*workerpb.TendResponse)
+}
+
+func (s answered) Context() context.Context { return s.ctx }
+func (s answered) Send(r *workerpb.TendResponse) error {
+	s.answer(r)
+	return nil
+}
+
+// Who has the answer of a chore can go on at once: the worker is free by then.
+func TestChoreEndsBeforeItsAnswer(t *testing.T) {
+	w := newWorker(t, &memory.DB{}, func(c *Config) {
+		c.Open = func(context.Context, *spec.Spec) (store.Driver, error) { return tidy{}, nil }
+	})
+	done := ""
+	err := w.Tend(&workerpb.TendRequest{Properties: map[string]string{"tikv.pd": "127.0.0.1:1"}, Chore: &workerpb.TendRequest_Clean{Clean: &workerpb.Clean{Really: true}}},
+		answered{ctx: t.Context(), answer: func(r *workerpb.TendResponse) {
+			done = r.GetDone()
+			if err := w.beginChore(); err != nil {
+				t.Errorf("with the answer: %v", err)
+			} else {
+				w.endChore()
+			}
+		}})
+	if err != nil || !strings.Contains(done, "is gone: 1 regions cleared") {
+		t.Errorf("%q, %v", done, err)
 	}
 }

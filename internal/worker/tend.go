@@ -35,10 +35,12 @@ func (w *Worker) Tend(req *workerpb.TendRequest, stream workerpb.Worker_TendServ
 	if err := w.beginChore(); err != nil {
 		return err
 	}
-	defer w.endChore()
-	resp, err := w.tend(stream.Context(), s, req, func(text string) {
-		_ = stream.Send(&workerpb.TendResponse{Progress: text}) // who is gone has ended the context
-	})
+	resp, err := func() (*workerpb.TendResponse, error) {
+		defer w.endChore() // before the answer, for whoever has it may go on with a run
+		return w.tend(stream.Context(), s, req, func(text string) {
+			_ = stream.Send(&workerpb.TendResponse{Progress: text}) // who is gone has ended the context
+		})
+	}()
 	switch {
 	case err == nil:
 		return stream.Send(resp)
