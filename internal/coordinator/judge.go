@@ -14,6 +14,7 @@ import (
 	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // judgedSeconds are over how many seconds, the last ones of the measured window, objectives are judged while a run goes on.
@@ -219,7 +220,7 @@ func (r *running) judgeNow() {
 		return
 	}
 	if v := r.judge.broken(now, patience); v != nil {
-		r.record.StopWhy = fmt.Sprintf("%s, since %s, and --abort-on-slo=%s", v.Why, v.Since, patience)
+		r.record.StopWhy = fmt.Sprintf("%s, since %s, and --abort-on-slo=%s", v.Why, units.Seconds(v.Since.Seconds()), patience)
 		r.record.StopSLO = true
 		r.stopNow(r.record.StopWhy)
 	}

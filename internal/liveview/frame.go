@@ -3,6 +3,7 @@
 package liveview
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -115,15 +116,11 @@ func shares(commands map[string]float64) string {
 	if total == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("   to the stores")
-	for i, store := range slices.Sorted(maps.Keys(commands)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, " %s %s", store, units.Percent(commands[store]/total))
+	stores := slices.Sorted(maps.Keys(commands))
+	for i, store := range stores {
+		stores[i] = store + " " + units.Percent(commands[store]/total)
 	}
-	return b.String()
+	return "   to the stores " + strings.Join(stores, ", ")
 }
 
 // bar shows how much of the run is over, by time or, if it ends by count, by operations; "" if that is not known.
@@ -240,15 +237,7 @@ func differing(all []coordinator.WorkerView, n int) []coordinator.WorkerView {
 		}
 		return d
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch x, y := strange(a), strange(b); {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(strange(b), strange(a)) })
 	order = order[:max(0, min(n, len(order)))]
 	slices.Sort(order)
 	shown := make([]coordinator.WorkerView, len(order))

@@ -38,6 +38,16 @@ func newLines(out io.Writer) *lines {
 func (v *lines) Show(s *coordinator.Snapshot) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.tellWorkers(s)
+	v.tellObjectives(s)
+	if l := headline(s); l != v.last {
+		v.last = l
+		v.write(l)
+	}
+}
+
+// tellWorkers says which workers are lost or back. v.mu is held.
+func (v *lines) tellWorkers(s *coordinator.Snapshot) {
 	for i := range s.Workers {
 		w := &s.Workers[i]
 		before := v.told[w.Name]
@@ -53,6 +63,10 @@ func (v *lines) Show(s *coordinator.Snapshot) {
 		}
 		v.told[w.Name] = w
 	}
+}
+
+// tellObjectives says which objectives are broken, or no more. v.mu is held.
+func (v *lines) tellObjectives(s *coordinator.Snapshot) {
 	for i := range s.Objectives {
 		o := &s.Objectives[i]
 		before := v.found[o.Objective]
@@ -65,10 +79,6 @@ func (v *lines) Show(s *coordinator.Snapshot) {
 			v.write(fmt.Sprintf("objective '%s' is broken no more, but %s: %s", o.Objective, o.State, cmp.Or(o.Text, o.Why)))
 		}
 		v.found[o.Objective] = o.State
-	}
-	if l := headline(s); l != v.last {
-		v.last = l
-		v.write(l)
 	}
 }
 
