@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,6 +39,41 @@ func (r *Run) readEvents(dir string) {
 	if len(r.events) == 0 {
 		r.missing = append(r.missing, results.EventsFile+" is empty")
 	}
+}
+
+// readToldEvents adds what the workers were told of. What several were told is one event.
+func (r *Run) readToldEvents() {
+	type told struct {
+		s          float64
+		kind, text string
+	}
+	seen := make(map[told]bool)
+	for _, w := range r.workers {
+		for e, err := range results.Events(w.dir) {
+			if len(seen) == results.MaxToldEvents {
+				r.warn(w.member.Name, fmt.Errorf("%s: only the first %d events are shown", results.EventsFile, len(seen)))
+				break
+			}
+			var line *results.LineError
+			switch {
+			case err == nil:
+				if id := (told{e.S, e.Kind, e.Text}); !seen[id] {
+					seen[id] = true
+					e.At = r.record.Start.Add(results.Duration(e.S)) // by one clock for all
+					r.events = append(r.events, e)
+				}
+			case errors.Is(err, fs.ErrNotExist):
+				if w.info.Bytes[results.EventsFile] > 0 {
+					r.lacks(w.member.Name, results.EventsFile+" is not there")
+				}
+			case errors.As(err, &line):
+				r.damaged(w, err)
+			default:
+				r.warn(w.member.Name, err)
+			}
+		}
+	}
+	slices.SortStableFunc(r.events, func(a, b results.Event) int { return cmp.Compare(a.S, b.S) })
 }
 
 // damaged notes what of a worker's journal cannot be read. A line that a kill has torn is

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,37 @@ func TestDisturbances(t *testing.T) {
 		d := one(t, &fixture{workers: 2, window: 40 * s, target: 500, events: []results.Event{{S: 20, Kind: results.Annotation, Text: "moved a leader"}}})
 		if d.Dip || d.Depth != 0 || d.NoAnswer != nil || len(d.Errors) > 0 || d.Before == nil || d.During == nil || d.After == nil {
 			t.Errorf("%+v", d)
+		}
+	})
+	t.Run("what workers were told is told once", func(t *testing.T) {
+		t.Parallel()
+		told := []results.Event{{S: 20, Kind: results.Annotation, Text: "moved a leader"}, {S: 30, Kind: results.TargetChanged, Text: "800/s, 500/s before"}}
+		f := fixture{workers: 3, window: 40 * s, target: 500, told: told}
+		p := report(t, f.write(t))
+		var heard []string
+		for _, e := range p.Events {
+			if e.Kind != "start" {
+				heard = append(heard, e.Text)
+				if want := p.Start.Add(results.Duration(e.S)); !e.At.Equal(want) {
+					t.Errorf("%s was at %v, want %v by the run's own clock", e.Text, e.At, want)
+				}
+			}
+		}
+		if want := []string{told[0].Text, told[1].Text}; !slices.Equal(heard, want) {
+			t.Errorf("events %q, want %q", heard, want)
+		}
+		if len(p.Disturbances) != 2 || p.Disturbances[0].Dip || p.Disturbances[1].Dip || p.Disturbances[1].AtS != 30 {
+			t.Errorf("%+v", p.Disturbances)
+		}
+	})
+	t.Run("what workers were told is not here", func(t *testing.T) {
+		t.Parallel()
+		dir := (&fixture{workers: 2, window: 12 * s, target: 500, told: []results.Event{{S: 11, Kind: results.Annotation, Text: "x"}}}).write(t)
+		if err := os.Remove(dir + "/w1/" + results.EventsFile); err != nil {
+			t.Fatal(err)
+		}
+		if p := report(t, dir); len(p.Missing) == 0 || !strings.Contains(p.Missing[0], "w1: "+results.EventsFile) {
+			t.Errorf("missing: %q", p.Missing)
 		}
 	})
 	t.Run("part of a journal is not here", func(t *testing.T) {

@@ -50,6 +50,7 @@ type fixture struct {
 	sent        []store.Traffic // in every interval
 	change      func(*results.Run)
 	events      []results.Event
+	told        []results.Event // to each worker
 
 	pooled []sample // every sample of the window, for comparison
 }
@@ -184,6 +185,12 @@ func (f *fixture) writeWorker(t testing.TB, dir string, w int, start time.Time) 
 	j, err := results.CreateJournal(dir, results.Worker{Name: filepath.Base(dir), Index: w, Workers: f.workers, Threads: f.threads, Driver: "rawkv", Lanes: 2, Connections: f.connections, Tuning: map[string]string{"gc_percent": "400"}, Start: start})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, e := range f.told {
+		e.At = start.Add(results.Duration(e.S) + time.Duration(w)*time.Millisecond) // by the worker's own clock
+		if err := j.WriteEvent(e); err != nil {
+			t.Fatal(err)
+		}
 	}
 	dead, lost := f.lost[w]
 	errs := make(chan error)

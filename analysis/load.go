@@ -66,6 +66,7 @@ func Load(dir string) (*Run, error) {
 		}
 		r.workers = append(r.workers, w)
 	}
+	r.readToldEvents()
 	r.readServers()
 	r.window = findWindow(record, r.workers)
 	if err := r.read(); err != nil {

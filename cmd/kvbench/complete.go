@@ -100,6 +100,17 @@ func completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
+// completeAnnotated offers runs, as ids where workers are named and as folders otherwise, and nothing for the text.
+func completeAnnotated(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	switch {
+	case len(args) > 0:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	case cmd.Flags().Changed("workers") || cmd.Flags().Changed("kube"):
+		return completeRuns(cmd, args, typed)
+	}
+	return completeRunDirs(cmd, args, typed)
+}
+
 // completeRunDirs offers the folders of runs, where they are by default; beyond these, the shell offers folders.
 func completeRunDirs(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var dirs []string

@@ -110,7 +110,7 @@ truthfully what the cluster did with it.`,
 	root.AddCommand(
 		a.loadCommand(), a.runCommand(), a.verifyCommand(), a.settleCommand(), a.cleanCommand(), a.demoCommand(), a.workloadsCommand(),
 		a.analyzeCommand(), a.compareCommand(), a.resultsCommand(), a.collectCommand(),
-		a.statusCommand(), a.attachCommand(), a.stopCommand(), a.targetCommand(),
+		a.statusCommand(), a.attachCommand(), a.stopCommand(), a.targetCommand(), a.annotateCommand(),
 		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),
 		exitCodesCommand(), a.versionCommand(), manCommand(),
 	)

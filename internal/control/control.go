@@ -19,7 +19,7 @@ import "time"
 // and worker must speak the same, whatever their versions are called: it changes
 // when either would misunderstand the other, and when a worker's numbers come to
 // mean something else.
-const Protocol = 3
+const Protocol = 4
 
 // The bounds of the conversation.
 const (

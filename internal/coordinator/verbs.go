@@ -97,23 +97,63 @@ const retargetLead = time.Second
 func (f *Fleet) SetTarget(ctx context.Context, runID string, target float64) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
-	var mu sync.Mutex
-	var now time.Duration
-	if _, err := f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
-		resp, err := m.client.Status(ctx, &workerpb.StatusRequest{RunId: runID})
-		mu.Lock()
-		defer mu.Unlock()
-		now = max(now, time.Duration(resp.GetRun().GetElapsedNanos()))
-		return err
-	}); err != nil && exitcode.Of(err) != exitcode.Degraded {
+	runID, now, err := f.Clock(ctx, runID)
+	if err != nil {
 		return 0, err
 	}
 	at := now + retargetLead
-	_, err := f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
+	_, err = f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
 		_, err := m.client.SetTarget(ctx, &workerpb.SetTargetRequest{RunId: runID, Target: target, AtNanos: int64(at)})
 		return err
 	})
 	return at, err
+}
+
+// Clock returns the id of a run that goes on, which is the only one if none is named, and
+// what its clock shows.
+func (f *Fleet) Clock(ctx context.Context, runID string) (id string, now time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, verbTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	clocks := make(map[string]time.Duration) // of runs that go on
+	over := ""
+	_, err = f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
+		resp, err := m.client.Status(ctx, &workerpb.StatusRequest{RunId: runID})
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		run := resp.GetRun()
+		if run.GetState() == workerpb.State_STATE_FINISHED {
+			over = run.GetRunId()
+			return nil
+		}
+		clocks[run.GetRunId()] = max(clocks[run.GetRunId()], time.Duration(run.GetElapsedNanos()))
+		return nil
+	})
+	if err != nil && exitcode.Of(err) != exitcode.Degraded {
+		return "", 0, err
+	}
+	ids := slices.Sorted(maps.Keys(clocks))
+	switch len(ids) {
+	case 0:
+		return "", 0, exitcode.With(exitcode.Usage, fmt.Errorf("run %s is over", over))
+	case 1:
+		return ids[0], clocks[ids[0]], nil
+	}
+	return "", 0, exitcode.With(exitcode.Usage, fmt.Errorf("the workers have several runs, %s: name one", strings.Join(ids, ", ")))
+}
+
+// Annotate notes on all workers of a run that goes on that something happened at a moment of the
+// run's clock, and returns how many noted it. An error of code [exitcode.Degraded] names those that could not.
+func (f *Fleet) Annotate(ctx context.Context, runID string, at time.Duration, text string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, verbTimeout)
+	defer cancel()
+	return f.whoRuns(ctx, runID, func(ctx context.Context, m *member) error {
+		_, err := m.client.Annotate(ctx, &workerpb.AnnotateRequest{RunId: runID, AtNanos: int64(at), Text: text})
+		return err
+	})
 }
 
 // Collect copies what the workers keep of a run into out, in which the run's

@@ -3,6 +3,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -71,7 +72,17 @@ func TestDetached(t *testing.T) {
 	}
 	early := operations(t, dir, "w1")
 
-	if _, err := f.SetTarget(t.Context(), "detached", 3000); err != nil {
+	if n, err := f.Annotate(t.Context(), "detached", 0, "killed tikv-2"); err != nil || n != 3 {
+		t.Errorf("annotated on %d: %v", n, err)
+	}
+	if _, err := f.Annotate(t.Context(), "detached", time.Hour, "killed tikv-2"); err == nil || !strings.Contains(err.Error(), "1h0m0s is not in the time") {
+		t.Errorf("annotated in the future: %v", err)
+	}
+	if id, now, err := f.Clock(t.Context(), ""); err != nil || id != "detached" || now <= 0 {
+		t.Errorf("clock of %q: %v %v", id, now, err)
+	}
+	changed, err := f.SetTarget(t.Context(), "detached", 3000)
+	if err != nil {
 		t.Error(err)
 	}
 	before := db.Gets.Load()
@@ -93,6 +104,25 @@ func TestDetached(t *testing.T) {
 	var all3 int64
 	for _, m := range run.Fleet {
 		all3 += operations(t, dir, m.Name)
+	}
+	if _, _, err := f.Clock(t.Context(), ""); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "run detached is over") {
+		t.Errorf("clock of a run that is over: %v", err)
+	}
+	if _, err := f.Annotate(t.Context(), "detached", 0, "late"); err == nil || !strings.Contains(err.Error(), "only a run that goes on") {
+		t.Errorf("annotated afterwards: %v", err)
+	}
+	for _, m := range run.Fleet {
+		var told []string
+		for e, err := range results.Events(filepath.Join(dir, m.Name)) {
+			if err != nil {
+				t.Error(err)
+			}
+			told = append(told, fmt.Sprintf("%.3f %s %s", e.S, e.Kind, e.Text))
+		}
+		want := []string{"0.000 annotation killed tikv-2", fmt.Sprintf("%.3f target 3,000/s, 600/s before", changed.Seconds())}
+		if !slices.Equal(told, want) {
+			t.Errorf("%s was told %q, want %q", m.Name, told, want)
+		}
 	}
 	if late := operations(t, dir, "w1"); late <= early || all3 != db.Gets.Load()-3 {
 		t.Errorf("%d operations, then %d; %d in all, the database saw %d", early, late, all3, db.Gets.Load()-3)
@@ -117,6 +147,7 @@ func TestVerbsOnUnknownRuns(t *testing.T) {
 	}{
 		{"stop", func() error { _, err := f.Stop(t.Context(), "r", 0); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
 		{"target", func() error { _, err := f.SetTarget(t.Context(), "r", 1); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
+		{"annotate", func() error { _, _, err := f.Clock(t.Context(), "r"); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
 		{"collect", func() error { _, err := f.Collect(t.Context(), "r", out, false); return err }, exitcode.Unreachable, "none of the 3 workers knows run r"},
 		{"collect what nobody has", func() error { _, err := f.Collect(t.Context(), "x", out, false); return err }, exitcode.Unreachable, "none of the 3 workers knows run x"},
 		{"collect a path", func() error { _, err := f.Collect(t.Context(), "../r", out, false); return err }, exitcode.Usage, "../r"},

@@ -17,14 +17,15 @@ import (
 
 // Journal writes what a worker measures into its directory, interval by
 // interval, each file in one write, so that a kill loses the current interval
-// and nothing before it. It is for one goroutine, but for [Journal.WriteServer].
+// and nothing before it. It is for one goroutine, but for [Journal.WriteServer] and [Journal.WriteEvent].
 type Journal struct {
 	dir    string
 	worker Worker
 
 	hist, counts, errs, traffic, secs *os.File
 
-	servers servers
+	servers late // ServersFile
+	events  late // EventsFile
 
 	buf     []byte
 	encoder *measure.Encoder
@@ -268,8 +269,10 @@ func (j *Journal) Close(end End) error {
 
 func (j *Journal) files() []*os.File {
 	files := []*os.File{j.hist, j.counts, j.errs, j.traffic, j.secs}
-	if j.servers.file != nil {
-		files = append(files, j.servers.file)
+	for _, l := range []*late{&j.servers, &j.events} {
+		if l.file != nil {
+			files = append(files, l.file)
+		}
 	}
 	return files
 }

@@ -12,6 +12,7 @@
 //	<run-id>/<worker>/errors.jsonl   per interval, kind and class: how many, and the first few texts
 //	<run-id>/<worker>/traffic.jsonl  per interval and store: messages, commands in them, fallbacks
 //	<run-id>/<worker>/servers.jsonl  what the stores said of themselves, with the worker that asked them
+//	<run-id>/<worker>/events.jsonl   what the worker was told: annotations, other targets; if there was any
 //	<run-id>/<worker>/seconds.csv    per interval: the worker and its process at a glance
 //
 // The line in seconds.csv is written last and makes an interval count: what the
@@ -40,7 +41,7 @@ import (
 // The files of a run's directory, and of a worker's within it.
 const (
 	RunFile    = "run.json"
-	EventsFile = "events.jsonl"
+	EventsFile = "events.jsonl" // a worker's, too, if it has been told of any
 
 	WorkerFile     = "worker.json"
 	HistogramsFile = "hist.hlog"
@@ -54,7 +55,7 @@ const (
 // JournalFiles are the files of a worker's journal in the order in which they
 // must be copied from a worker that still writes: all that the copy of the
 // first speaks of is then in the copies of the others.
-var JournalFiles = []string{SecondsFile, HistogramsFile, CountsFile, ErrorsFile, TrafficFile, ServersFile, WorkerFile}
+var JournalFiles = []string{SecondsFile, HistogramsFile, CountsFile, ErrorsFile, TrafficFile, ServersFile, EventsFile, WorkerFile}
 
 // NewRunID returns a name for a run that begins at t: its time in UTC, so that
 // names sort by age, and a random end, so that two never meet.

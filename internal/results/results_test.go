@@ -3,6 +3,7 @@
 package results
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/kvbench/kvbench/internal/dirlock"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -417,6 +419,124 @@ func TestEvents(t *testing.T) {
 	if n != 2 || torn != 1 {
 		t.Errorf("%d events and %d torn, want 2 and 1", n, torn)
 	}
+}
+
+// TestAnnotate: an annotation of a run that is over follows a line that a kill has torn, and what does not belong on
+// its time line is refused and changes nothing.
+func TestAnnotate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := WriteRun(dir, &Run{RunID: "r", Start: time.Unix(100, 0).UTC(), WarmupS: 1, WindowS: 8, GraceS: 1}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, EventsFile)
+	if err := os.WriteFile(path, []byte(`{"at": "20`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := Annotate(dir, 1500*time.Millisecond, "killed tikv-2"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Event
+	for e, err := range Events(dir) {
+		var line *LineError
+		if errors.As(err, &line) && !line.Torn && line.Line == 1 {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	if want := (Event{At: time.Unix(101, 5e8).UTC(), S: 1.5, Kind: Annotation, Text: "killed tikv-2"}); len(all) != 1 || all[0] != want {
+		t.Errorf("%+v, want %+v", all, want)
+	}
+	for _, bad := range []struct {
+		at   time.Duration
+		text string
+		want string
+	}{
+		{-1, "x", "from 0s to 10s"},
+		{11 * time.Second, "x", "from 0s to 10s"},
+		{0, " ", "empty"},
+		{0, strings.Repeat("ü", MaxAnnotation+1), "201 characters"},
+		{0, "a\nb", "one line"},
+		{0, "a\x1b[2J", "one line"},
+		{0, "a\xff", "one line"},
+	} {
+		if err := Annotate(dir, bad.at, bad.text); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%q at %v: %v, want %q", bad.text, bad.at, err, bad.want)
+		}
+	}
+	lock, err := dirlock.Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := Annotate(dir, 0, "x"); !errors.Is(err, dirlock.ErrInUse) {
+		t.Errorf("while another writes: %v, want %v", err, dirlock.ErrInUse)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("what was refused has changed the file: %v", err)
+	}
+}
+
+// TestToldEvents: a worker notes so many events and no more; its journal says how long they are.
+func TestToldEvents(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "w")
+	j, err := CreateJournal(dir, Worker{Name: "w", Start: time.Unix(100, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range MaxToldEvents + 1 {
+		err := j.WriteEvent(Event{S: float64(i), Kind: Annotation, Text: "x"})
+		if (i < MaxToldEvents) != (err == nil) || err != nil && !errors.Is(err, ErrTooManyEvents) {
+			t.Fatalf("event %d: %v", i, err)
+		}
+	}
+	if err := j.Close(End{Cause: ByDuration}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for e, err := range Events(dir) {
+		if err != nil || e.S != float64(n) {
+			t.Fatalf("event %d: %+v %v", n, e, err)
+		}
+		n++
+	}
+	info, err := os.Stat(filepath.Join(dir, EventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := ReadWorker(dir); err != nil || n != MaxToldEvents || w.Bytes[EventsFile] != info.Size() {
+		t.Errorf("%d events, %v, %v", n, w.Bytes, err)
+	}
+}
+
+// FuzzEvents: whatever a file of events holds, reading it ends, and each line is an event or an error.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte(`{"at":"2026-03-14T15:09:26Z","s":1.5,"kind":"annotation","text":"killed tikv-2"}` + "\n"))
+	f.Add([]byte("{\n\n{}\n[]\nnull"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, EventsFile), text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, err := range Events(dir) {
+			var line *LineError
+			if n++; err != nil && !errors.As(err, &line) {
+				t.Fatal(err)
+			}
+		}
+		if lines := bytes.Count(text, []byte("\n")) + 1; n > lines {
+			t.Errorf("%d events and errors of %d lines", n, lines)
+		}
+	})
 }
 
 func TestTags(t *testing.T) {

@@ -23,28 +23,40 @@ type ServerSample struct {
 	Missing string             `json:"missing,omitempty"` // why there are none
 }
 
-// servers is the file of a journal that not every worker has: it begins with its first line.
-type servers struct {
-	mu   sync.Mutex
-	file *os.File
-}
-
 // WriteServer appends what a store said. It may be called from several goroutines, beside [Journal.Write].
 func (j *Journal) WriteServer(s ServerSample) error {
-	line, err := json.Marshal(s)
+	return j.servers.append(filepath.Join(j.dir, ServersFile), s)
+}
+
+// late is a file of a journal that not every worker has: it begins with its first line.
+type late struct {
+	mu    sync.Mutex
+	file  *os.File
+	lines int
+}
+
+func (l *late) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines
+}
+
+func (l *late) append(path string, record any) error {
+	line, err := json.Marshal(record)
 	if err != nil {
-		return fmt.Errorf("encode a store's figures: %w", err)
+		return fmt.Errorf("encode for %s: %w", filepath.Base(path), err)
 	}
-	j.servers.mu.Lock()
-	defer j.servers.mu.Unlock()
-	if j.servers.file == nil {
-		if j.servers.file, err = os.OpenFile(filepath.Join(j.dir, ServersFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666); err != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		if l.file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666); err != nil {
 			return fmt.Errorf("write the journal: %w", err)
 		}
 	}
-	if _, err := j.servers.file.Write(append(line, '\n')); err != nil {
+	if _, err := l.file.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
+	l.lines++
 	return nil
 }
 

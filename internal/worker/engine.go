@@ -304,6 +304,13 @@ func (e *engine) retarget(at time.Duration, target float64) {
 	}
 }
 
+// targetAt is the fleet's target at a moment of the run's clock, in operations a second.
+func (e *engine) targetAt(at time.Duration) float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.target.Rate(at)
+}
+
 // targetIn is this worker's share of the target between two moments, on average, in
 // operations a second; 0 if unpaced.
 func (e *engine) targetIn(from, to time.Duration) float64 {

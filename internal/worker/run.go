@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // prepareTimeout bounds the opening of the database, so that a coordinator can
@@ -36,8 +37,9 @@ type run struct {
 	state   workerpb.State
 	how     workerpb.End // it ended, once it does
 	err     error
-	zero    time.Time     // of the run's clock
-	elapsed time.Duration // where it stood at the end
+	zero    time.Time        // of the run's clock
+	elapsed time.Duration    // where it stood at the end
+	journal *results.Journal // while it is open
 	abort   context.CancelFunc
 	expiry  *time.Timer // of the lease, which a detached run has until it is started
 }
@@ -138,7 +140,7 @@ func (r *run) start(at time.Time, record []byte) error {
 	if err != nil {
 		return err
 	}
-	r.state = workerpb.State_STATE_RUNNING
+	r.state, r.journal = workerpb.State_STATE_RUNNING, journal
 	if r.lease == 0 {
 		r.expiry.Stop()
 	}
@@ -177,7 +179,7 @@ func (r *run) execute(journal *results.Journal) {
 	if err := errors.Join(journal.Close(end), r.engine.close()); err != nil {
 		r.how, r.err = workerpb.End_END_FAILED, errors.Join(r.err, err)
 	}
-	r.engine.lanes, r.task = nil, nil // the worker keeps the run, and need not keep their memory
+	r.engine.lanes, r.task, r.journal = nil, nil, nil // the worker keeps the run, and need not keep their memory
 	r.finish()
 }
 
@@ -245,8 +247,31 @@ func (r *run) retarget(at time.Duration, target float64) error {
 	if !r.spec.Paced() {
 		return fmt.Errorf("run %s is unpaced: it has no target to change", r.id)
 	}
+	at = max(0, at)
+	if err := r.note(at, results.TargetChanged, fmt.Sprintf("%s, %s before", units.Rate(target), units.Rate(r.engine.targetAt(at)))); err != nil {
+		return err // a change that no report would show is not made
+	}
 	r.engine.retarget(at, target)
 	return nil
+}
+
+// annotate notes that something happened at a moment of the run's clock.
+func (r *run) annotate(at time.Duration, text string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.journal == nil {
+		return fmt.Errorf("run %s is %s: only a run that goes on can be annotated through its workers", r.id, stateName(r.state))
+	}
+	if at < 0 || at > max(0, r.engine.clock.Now())+time.Minute { // the coordinator's clock is not quite this one
+		return fmt.Errorf("%v is not in the time of run %s so far", at.Round(time.Millisecond), r.id)
+	}
+	return r.note(at, results.Annotation, text)
+}
+
+// note writes an event of which the worker was told to its journal. r.mu is held.
+func (r *run) note(at time.Duration, kind, text string) error {
+	at = at.Round(time.Microsecond)
+	return r.journal.WriteEvent(results.Event{At: r.zero.Add(at).Round(0), S: at.Seconds(), Kind: kind, Text: text})
 }
 
 // renew puts off the end of the lease.

@@ -254,9 +254,32 @@ func (w *Worker) SetTarget(_ context.Context, req *workerpb.SetTargetRequest) (*
 		return nil, status.Errorf(codes.InvalidArgument, "target %v: want a number above 0", t)
 	}
 	if err := r.retarget(time.Duration(req.GetAtNanos()), req.GetTarget()); err != nil {
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
+		return nil, refused(err)
 	}
 	return &workerpb.SetTargetResponse{}, nil
+}
+
+// Annotate implements [workerpb.WorkerServer].
+func (w *Worker) Annotate(_ context.Context, req *workerpb.AnnotateRequest) (*workerpb.AnnotateResponse, error) {
+	r, err := w.find(req.GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	if err := results.CheckAnnotation(req.GetText()); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if err := r.annotate(time.Duration(req.GetAtNanos()), req.GetText()); err != nil {
+		return nil, refused(err)
+	}
+	return &workerpb.AnnotateResponse{}, nil
+}
+
+// refused is what a run says that does not do what it is told while it goes on.
+func refused(err error) error {
+	if errors.Is(err, results.ErrTooManyEvents) {
+		return status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return status.Error(codes.FailedPrecondition, err.Error())
 }
 
 const maxTarget = 1e12 // operations a second

@@ -400,6 +400,18 @@ func TestRefusals(t *testing.T) {
 			_, err := w.SetTarget(t.Context(), &workerpb.SetTargetRequest{RunId: "busy"})
 			return err
 		}, codes.InvalidArgument, "above 0"},
+		{"annotation before the start", func() error {
+			_, err := w.Annotate(t.Context(), &workerpb.AnnotateRequest{RunId: "busy", Text: "x"})
+			return err
+		}, codes.FailedPrecondition, "prepared"},
+		{"annotation of two lines", func() error {
+			_, err := w.Annotate(t.Context(), &workerpb.AnnotateRequest{RunId: "busy", Text: "x\ny"})
+			return err
+		}, codes.InvalidArgument, "one line"},
+		{"annotation of another run", func() error {
+			_, err := w.Annotate(t.Context(), &workerpb.AnnotateRequest{RunId: "x", Text: "x"})
+			return err
+		}, codes.NotFound, "x"},
 		{"journal of a path", func() error {
 			return w.Collect(&workerpb.CollectRequest{RunId: ".."}, &collected{ctx: t.Context()})
 		}, codes.InvalidArgument, ".."},

@@ -1473,6 +1473,103 @@ func (*SetTargetResponse) Descriptor() ([]byte, []int) {
 	return file_workerpb_worker_proto_rawDescGZIP(), []int{17}
 }
 
+// AnnotateRequest is an event. Workers that are told the same note the same, and it is one event in the results.
+type AnnotateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	AtNanos       int64                  `protobuf:"varint,2,opt,name=at_nanos,json=atNanos,proto3" json:"at_nanos,omitempty"` // on the run's clock
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`                       // one line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnotateRequest) Reset() {
+	*x = AnnotateRequest{}
+	mi := &file_workerpb_worker_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnotateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnotateRequest) ProtoMessage() {}
+
+func (x *AnnotateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnotateRequest.ProtoReflect.Descriptor instead.
+func (*AnnotateRequest) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *AnnotateRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *AnnotateRequest) GetAtNanos() int64 {
+	if x != nil {
+		return x.AtNanos
+	}
+	return 0
+}
+
+func (x *AnnotateRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type AnnotateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnotateResponse) Reset() {
+	*x = AnnotateResponse{}
+	mi := &file_workerpb_worker_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnotateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnotateResponse) ProtoMessage() {}
+
+func (x *AnnotateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workerpb_worker_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnotateResponse.ProtoReflect.Descriptor instead.
+func (*AnnotateResponse) Descriptor() ([]byte, []int) {
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+}
+
 type StopRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`                 // empty: whichever is active
@@ -1483,7 +1580,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1592,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[18]
+	mi := &file_workerpb_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1605,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{18}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StopRequest) GetRunId() string {
@@ -1534,7 +1631,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1546,7 +1643,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[19]
+	mi := &file_workerpb_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1559,7 +1656,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{19}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StopResponse) GetRun() *RunStatus {
@@ -1579,7 +1676,7 @@ type ReadBackRequest struct {
 
 func (x *ReadBackRequest) Reset() {
 	*x = ReadBackRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1688,7 @@ func (x *ReadBackRequest) String() string {
 func (*ReadBackRequest) ProtoMessage() {}
 
 func (x *ReadBackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[20]
+	mi := &file_workerpb_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1701,7 @@ func (x *ReadBackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBackRequest.ProtoReflect.Descriptor instead.
 func (*ReadBackRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{20}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReadBackRequest) GetRunId() string {
@@ -1636,7 +1733,7 @@ type ReadBackResponse struct {
 
 func (x *ReadBackResponse) Reset() {
 	*x = ReadBackResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1745,7 @@ func (x *ReadBackResponse) String() string {
 func (*ReadBackResponse) ProtoMessage() {}
 
 func (x *ReadBackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[21]
+	mi := &file_workerpb_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1758,7 @@ func (x *ReadBackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBackResponse.ProtoReflect.Descriptor instead.
 func (*ReadBackResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{21}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReadBackResponse) GetKeys() []uint64 {
@@ -1715,7 +1812,7 @@ type Mismatch struct {
 
 func (x *Mismatch) Reset() {
 	*x = Mismatch{}
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1824,7 @@ func (x *Mismatch) String() string {
 func (*Mismatch) ProtoMessage() {}
 
 func (x *Mismatch) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[22]
+	mi := &file_workerpb_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1837,7 @@ func (x *Mismatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
 func (*Mismatch) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{22}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Mismatch) GetKey() []byte {
@@ -1802,7 +1899,7 @@ type WroteRequest struct {
 
 func (x *WroteRequest) Reset() {
 	*x = WroteRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1911,7 @@ func (x *WroteRequest) String() string {
 func (*WroteRequest) ProtoMessage() {}
 
 func (x *WroteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[23]
+	mi := &file_workerpb_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1924,7 @@ func (x *WroteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WroteRequest.ProtoReflect.Descriptor instead.
 func (*WroteRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{23}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WroteRequest) GetRunId() string {
@@ -1853,7 +1950,7 @@ type WroteResponse struct {
 
 func (x *WroteResponse) Reset() {
 	*x = WroteResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[24]
+	mi := &file_workerpb_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +1962,7 @@ func (x *WroteResponse) String() string {
 func (*WroteResponse) ProtoMessage() {}
 
 func (x *WroteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[24]
+	mi := &file_workerpb_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +1975,7 @@ func (x *WroteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WroteResponse.ProtoReflect.Descriptor instead.
 func (*WroteResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{24}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WroteResponse) GetAnswers() []*Wrote {
@@ -1899,7 +1996,7 @@ type Wrote struct {
 
 func (x *Wrote) Reset() {
 	*x = Wrote{}
-	mi := &file_workerpb_worker_proto_msgTypes[25]
+	mi := &file_workerpb_worker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +2008,7 @@ func (x *Wrote) String() string {
 func (*Wrote) ProtoMessage() {}
 
 func (x *Wrote) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[25]
+	mi := &file_workerpb_worker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2021,7 @@ func (x *Wrote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wrote.ProtoReflect.Descriptor instead.
 func (*Wrote) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{25}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Wrote) GetFollowed() bool {
@@ -1961,7 +2058,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[26]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2070,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[26]
+	mi := &file_workerpb_worker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2083,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{26}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CollectRequest) GetRunId() string {
@@ -2024,7 +2121,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[27]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2133,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[27]
+	mi := &file_workerpb_worker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2146,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{27}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CollectResponse) GetFile() string {
@@ -2089,7 +2186,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[28]
+	mi := &file_workerpb_worker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2198,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[28]
+	mi := &file_workerpb_worker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2211,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{28}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RecordRequest) GetRunId() string {
@@ -2133,7 +2230,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[29]
+	mi := &file_workerpb_worker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2242,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[29]
+	mi := &file_workerpb_worker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2255,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{29}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RecordResponse) GetRecord() []byte {
@@ -2176,7 +2273,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[30]
+	mi := &file_workerpb_worker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2285,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[30]
+	mi := &file_workerpb_worker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2298,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{30}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{32}
 }
 
 type ListRunsResponse struct {
@@ -2213,7 +2310,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[31]
+	mi := &file_workerpb_worker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2322,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[31]
+	mi := &file_workerpb_worker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2335,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{31}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListRunsResponse) GetRuns() []*KeptRun {
@@ -2264,7 +2361,7 @@ type KeptRun struct {
 
 func (x *KeptRun) Reset() {
 	*x = KeptRun{}
-	mi := &file_workerpb_worker_proto_msgTypes[32]
+	mi := &file_workerpb_worker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2373,7 @@ func (x *KeptRun) String() string {
 func (*KeptRun) ProtoMessage() {}
 
 func (x *KeptRun) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[32]
+	mi := &file_workerpb_worker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2386,7 @@ func (x *KeptRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
 func (*KeptRun) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{32}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *KeptRun) GetRunId() string {
@@ -2350,7 +2447,7 @@ type TendRequest struct {
 
 func (x *TendRequest) Reset() {
 	*x = TendRequest{}
-	mi := &file_workerpb_worker_proto_msgTypes[33]
+	mi := &file_workerpb_worker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2459,7 @@ func (x *TendRequest) String() string {
 func (*TendRequest) ProtoMessage() {}
 
 func (x *TendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[33]
+	mi := &file_workerpb_worker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2472,7 @@ func (x *TendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TendRequest.ProtoReflect.Descriptor instead.
 func (*TendRequest) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{33}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TendRequest) GetProperties() map[string]string {
@@ -2452,7 +2549,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_workerpb_worker_proto_msgTypes[34]
+	mi := &file_workerpb_worker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2464,7 +2561,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[34]
+	mi := &file_workerpb_worker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2477,7 +2574,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{34}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Split) GetRegions() int32 {
@@ -2504,7 +2601,7 @@ type Clean struct {
 
 func (x *Clean) Reset() {
 	*x = Clean{}
-	mi := &file_workerpb_worker_proto_msgTypes[35]
+	mi := &file_workerpb_worker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2516,7 +2613,7 @@ func (x *Clean) String() string {
 func (*Clean) ProtoMessage() {}
 
 func (x *Clean) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[35]
+	mi := &file_workerpb_worker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2529,7 +2626,7 @@ func (x *Clean) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clean.ProtoReflect.Descriptor instead.
 func (*Clean) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{35}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Clean) GetReally() bool {
@@ -2549,7 +2646,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_workerpb_worker_proto_msgTypes[36]
+	mi := &file_workerpb_worker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2658,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[36]
+	mi := &file_workerpb_worker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2671,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{36}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Settle) GetMostNanos() int64 {
@@ -2596,7 +2693,7 @@ type TendResponse struct {
 
 func (x *TendResponse) Reset() {
 	*x = TendResponse{}
-	mi := &file_workerpb_worker_proto_msgTypes[37]
+	mi := &file_workerpb_worker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2705,7 @@ func (x *TendResponse) String() string {
 func (*TendResponse) ProtoMessage() {}
 
 func (x *TendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workerpb_worker_proto_msgTypes[37]
+	mi := &file_workerpb_worker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2718,7 @@ func (x *TendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TendResponse.ProtoReflect.Descriptor instead.
 func (*TendResponse) Descriptor() ([]byte, []int) {
-	return file_workerpb_worker_proto_rawDescGZIP(), []int{37}
+	return file_workerpb_worker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TendResponse) GetProgress() string {
@@ -2780,7 +2877,12 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\x01R\x06target\x12\x19\n" +
 	"\bat_nanos\x18\x03 \x01(\x03R\aatNanos\"\x13\n" +
-	"\x11SetTargetResponse\"E\n" +
+	"\x11SetTargetResponse\"W\n" +
+	"\x0fAnnotateRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
+	"\bat_nanos\x18\x02 \x01(\x03R\aatNanos\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\x12\n" +
+	"\x10AnnotateResponse\"E\n" +
 	"\vStopRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vgrace_nanos\x18\x02 \x01(\x03R\n" +
@@ -2885,13 +2987,14 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x11END_LEASE_EXPIRED\x10\x03\x12\x10\n" +
 	"\fEND_SHUTDOWN\x10\x04\x12\x0e\n" +
 	"\n" +
-	"END_FAILED\x10\x052\xa0\x06\n" +
+	"END_FAILED\x10\x052\xe7\x06\n" +
 	"\x06Worker\x12<\n" +
 	"\x05Hello\x12\x18.kvbench.v1.HelloRequest\x1a\x19.kvbench.v1.HelloResponse\x12B\n" +
 	"\aPrepare\x12\x1a.kvbench.v1.PrepareRequest\x1a\x1b.kvbench.v1.PrepareResponse\x12<\n" +
 	"\x05Start\x12\x18.kvbench.v1.StartRequest\x1a\x19.kvbench.v1.StartResponse\x12?\n" +
 	"\x06Status\x12\x19.kvbench.v1.StatusRequest\x1a\x1a.kvbench.v1.StatusResponse\x12H\n" +
-	"\tSetTarget\x12\x1c.kvbench.v1.SetTargetRequest\x1a\x1d.kvbench.v1.SetTargetResponse\x129\n" +
+	"\tSetTarget\x12\x1c.kvbench.v1.SetTargetRequest\x1a\x1d.kvbench.v1.SetTargetResponse\x12E\n" +
+	"\bAnnotate\x12\x1b.kvbench.v1.AnnotateRequest\x1a\x1c.kvbench.v1.AnnotateResponse\x129\n" +
 	"\x04Stop\x12\x17.kvbench.v1.StopRequest\x1a\x18.kvbench.v1.StopResponse\x12G\n" +
 	"\bReadBack\x12\x1b.kvbench.v1.ReadBackRequest\x1a\x1c.kvbench.v1.ReadBackResponse0\x01\x12<\n" +
 	"\x05Wrote\x12\x18.kvbench.v1.WroteRequest\x1a\x19.kvbench.v1.WroteResponse\x12D\n" +
@@ -2913,7 +3016,7 @@ func file_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_workerpb_worker_proto_goTypes = []any{
 	(State)(0),                // 0: kvbench.v1.State
 	(End)(0),                  // 1: kvbench.v1.End
@@ -2935,89 +3038,93 @@ var file_workerpb_worker_proto_goTypes = []any{
 	(*Histogram)(nil),         // 17: kvbench.v1.Histogram
 	(*SetTargetRequest)(nil),  // 18: kvbench.v1.SetTargetRequest
 	(*SetTargetResponse)(nil), // 19: kvbench.v1.SetTargetResponse
-	(*StopRequest)(nil),       // 20: kvbench.v1.StopRequest
-	(*StopResponse)(nil),      // 21: kvbench.v1.StopResponse
-	(*ReadBackRequest)(nil),   // 22: kvbench.v1.ReadBackRequest
-	(*ReadBackResponse)(nil),  // 23: kvbench.v1.ReadBackResponse
-	(*Mismatch)(nil),          // 24: kvbench.v1.Mismatch
-	(*WroteRequest)(nil),      // 25: kvbench.v1.WroteRequest
-	(*WroteResponse)(nil),     // 26: kvbench.v1.WroteResponse
-	(*Wrote)(nil),             // 27: kvbench.v1.Wrote
-	(*CollectRequest)(nil),    // 28: kvbench.v1.CollectRequest
-	(*CollectResponse)(nil),   // 29: kvbench.v1.CollectResponse
-	(*RecordRequest)(nil),     // 30: kvbench.v1.RecordRequest
-	(*RecordResponse)(nil),    // 31: kvbench.v1.RecordResponse
-	(*ListRunsRequest)(nil),   // 32: kvbench.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),  // 33: kvbench.v1.ListRunsResponse
-	(*KeptRun)(nil),           // 34: kvbench.v1.KeptRun
-	(*TendRequest)(nil),       // 35: kvbench.v1.TendRequest
-	(*Split)(nil),             // 36: kvbench.v1.Split
-	(*Clean)(nil),             // 37: kvbench.v1.Clean
-	(*Settle)(nil),            // 38: kvbench.v1.Settle
-	(*TendResponse)(nil),      // 39: kvbench.v1.TendResponse
-	nil,                       // 40: kvbench.v1.PrepareRequest.PropertiesEntry
-	nil,                       // 41: kvbench.v1.Cluster.DetailsEntry
-	nil,                       // 42: kvbench.v1.Totals.FailedByClassEntry
-	nil,                       // 43: kvbench.v1.Interval.CommandsEntry
-	nil,                       // 44: kvbench.v1.CollectRequest.HaveEntry
-	nil,                       // 45: kvbench.v1.TendRequest.PropertiesEntry
+	(*AnnotateRequest)(nil),   // 20: kvbench.v1.AnnotateRequest
+	(*AnnotateResponse)(nil),  // 21: kvbench.v1.AnnotateResponse
+	(*StopRequest)(nil),       // 22: kvbench.v1.StopRequest
+	(*StopResponse)(nil),      // 23: kvbench.v1.StopResponse
+	(*ReadBackRequest)(nil),   // 24: kvbench.v1.ReadBackRequest
+	(*ReadBackResponse)(nil),  // 25: kvbench.v1.ReadBackResponse
+	(*Mismatch)(nil),          // 26: kvbench.v1.Mismatch
+	(*WroteRequest)(nil),      // 27: kvbench.v1.WroteRequest
+	(*WroteResponse)(nil),     // 28: kvbench.v1.WroteResponse
+	(*Wrote)(nil),             // 29: kvbench.v1.Wrote
+	(*CollectRequest)(nil),    // 30: kvbench.v1.CollectRequest
+	(*CollectResponse)(nil),   // 31: kvbench.v1.CollectResponse
+	(*RecordRequest)(nil),     // 32: kvbench.v1.RecordRequest
+	(*RecordResponse)(nil),    // 33: kvbench.v1.RecordResponse
+	(*ListRunsRequest)(nil),   // 34: kvbench.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),  // 35: kvbench.v1.ListRunsResponse
+	(*KeptRun)(nil),           // 36: kvbench.v1.KeptRun
+	(*TendRequest)(nil),       // 37: kvbench.v1.TendRequest
+	(*Split)(nil),             // 38: kvbench.v1.Split
+	(*Clean)(nil),             // 39: kvbench.v1.Clean
+	(*Settle)(nil),            // 40: kvbench.v1.Settle
+	(*TendResponse)(nil),      // 41: kvbench.v1.TendResponse
+	nil,                       // 42: kvbench.v1.PrepareRequest.PropertiesEntry
+	nil,                       // 43: kvbench.v1.Cluster.DetailsEntry
+	nil,                       // 44: kvbench.v1.Totals.FailedByClassEntry
+	nil,                       // 45: kvbench.v1.Interval.CommandsEntry
+	nil,                       // 46: kvbench.v1.CollectRequest.HaveEntry
+	nil,                       // 47: kvbench.v1.TendRequest.PropertiesEntry
 }
 var file_workerpb_worker_proto_depIdxs = []int32{
 	13, // 0: kvbench.v1.HelloResponse.run:type_name -> kvbench.v1.RunStatus
-	40, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
+	42, // 1: kvbench.v1.PrepareRequest.properties:type_name -> kvbench.v1.PrepareRequest.PropertiesEntry
 	5,  // 2: kvbench.v1.PrepareRequest.watched:type_name -> kvbench.v1.Watched
 	13, // 3: kvbench.v1.PrepareResponse.run:type_name -> kvbench.v1.RunStatus
 	8,  // 4: kvbench.v1.PrepareResponse.cluster:type_name -> kvbench.v1.Cluster
 	7,  // 5: kvbench.v1.PrepareResponse.loaded:type_name -> kvbench.v1.Range
-	41, // 6: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
+	43, // 6: kvbench.v1.Cluster.details:type_name -> kvbench.v1.Cluster.DetailsEntry
 	13, // 7: kvbench.v1.StatusResponse.run:type_name -> kvbench.v1.RunStatus
 	15, // 8: kvbench.v1.StatusResponse.intervals:type_name -> kvbench.v1.Interval
 	14, // 9: kvbench.v1.StatusResponse.totals:type_name -> kvbench.v1.Totals
 	0,  // 10: kvbench.v1.RunStatus.state:type_name -> kvbench.v1.State
 	1,  // 11: kvbench.v1.RunStatus.end:type_name -> kvbench.v1.End
-	42, // 12: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
+	44, // 12: kvbench.v1.Totals.failed_by_class:type_name -> kvbench.v1.Totals.FailedByClassEntry
 	14, // 13: kvbench.v1.Interval.totals:type_name -> kvbench.v1.Totals
 	17, // 14: kvbench.v1.Interval.service:type_name -> kvbench.v1.Histogram
 	17, // 15: kvbench.v1.Interval.response:type_name -> kvbench.v1.Histogram
-	43, // 16: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
+	45, // 16: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
 	16, // 17: kvbench.v1.Interval.parts:type_name -> kvbench.v1.Part
 	17, // 18: kvbench.v1.Part.latency:type_name -> kvbench.v1.Histogram
 	13, // 19: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	24, // 20: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
-	24, // 21: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
-	27, // 22: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
-	44, // 23: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	34, // 24: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	45, // 25: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
-	36, // 26: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
-	37, // 27: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
-	38, // 28: kvbench.v1.TendRequest.settle:type_name -> kvbench.v1.Settle
+	26, // 20: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
+	26, // 21: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
+	29, // 22: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
+	46, // 23: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	36, // 24: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	47, // 25: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
+	38, // 26: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
+	39, // 27: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
+	40, // 28: kvbench.v1.TendRequest.settle:type_name -> kvbench.v1.Settle
 	2,  // 29: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
 	4,  // 30: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
 	9,  // 31: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
 	11, // 32: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
 	18, // 33: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	20, // 34: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	22, // 35: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	25, // 36: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
-	28, // 37: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	30, // 38: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
-	32, // 39: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	35, // 40: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
-	3,  // 41: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	6,  // 42: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	10, // 43: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	12, // 44: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	19, // 45: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	21, // 46: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	23, // 47: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	26, // 48: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
-	29, // 49: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	31, // 50: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
-	33, // 51: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	39, // 52: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
-	41, // [41:53] is the sub-list for method output_type
-	29, // [29:41] is the sub-list for method input_type
+	20, // 34: kvbench.v1.Worker.Annotate:input_type -> kvbench.v1.AnnotateRequest
+	22, // 35: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	24, // 36: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	27, // 37: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
+	30, // 38: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	32, // 39: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
+	34, // 40: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	37, // 41: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
+	3,  // 42: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	6,  // 43: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	10, // 44: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	12, // 45: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	19, // 46: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	21, // 47: kvbench.v1.Worker.Annotate:output_type -> kvbench.v1.AnnotateResponse
+	23, // 48: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	25, // 49: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	28, // 50: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
+	31, // 51: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	33, // 52: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	35, // 53: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	41, // 54: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
+	42, // [42:55] is the sub-list for method output_type
+	29, // [29:42] is the sub-list for method input_type
 	29, // [29:29] is the sub-list for extension type_name
 	29, // [29:29] is the sub-list for extension extendee
 	0,  // [0:29] is the sub-list for field type_name
@@ -3028,8 +3135,8 @@ func file_workerpb_worker_proto_init() {
 	if File_workerpb_worker_proto != nil {
 		return
 	}
-	file_workerpb_worker_proto_msgTypes[27].OneofWrappers = []any{}
-	file_workerpb_worker_proto_msgTypes[33].OneofWrappers = []any{
+	file_workerpb_worker_proto_msgTypes[29].OneofWrappers = []any{}
+	file_workerpb_worker_proto_msgTypes[35].OneofWrappers = []any{
 		(*TendRequest_Split)(nil),
 		(*TendRequest_Clean)(nil),
 		(*TendRequest_Settle)(nil),
@@ -3040,7 +3147,7 @@ func file_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workerpb_worker_proto_rawDesc), len(file_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   44,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

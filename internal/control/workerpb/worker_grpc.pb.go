@@ -29,6 +29,7 @@ const (
 	Worker_Start_FullMethodName     = "/kvbench.v1.Worker/Start"
 	Worker_Status_FullMethodName    = "/kvbench.v1.Worker/Status"
 	Worker_SetTarget_FullMethodName = "/kvbench.v1.Worker/SetTarget"
+	Worker_Annotate_FullMethodName  = "/kvbench.v1.Worker/Annotate"
 	Worker_Stop_FullMethodName      = "/kvbench.v1.Worker/Stop"
 	Worker_ReadBack_FullMethodName  = "/kvbench.v1.Worker/ReadBack"
 	Worker_Wrote_FullMethodName     = "/kvbench.v1.Worker/Wrote"
@@ -59,6 +60,9 @@ type WorkerClient interface {
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusResponse, error)
 	// SetTarget changes the fleet's target rate from a moment on.
 	SetTarget(ctx context.Context, in *SetTargetRequest, opts ...grpc.CallOption) (*SetTargetResponse, error)
+	// Annotate notes in the journal of a run that goes on that something has happened.
+	// RESOURCE_EXHAUSTED: too much has been noted.
+	Annotate(ctx context.Context, in *AnnotateRequest, opts ...grpc.CallOption) (*AnnotateResponse, error)
 	// Stop ends the run and returns when its journal is complete.
 	Stop(ctx context.Context, in *StopRequest, opts ...grpc.CallOption) (*StopResponse, error)
 	// ReadBack reads back what the run has written to one part of all keys, and compares it
@@ -130,6 +134,16 @@ func (c *workerClient) SetTarget(ctx context.Context, in *SetTargetRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetTargetResponse)
 	err := c.cc.Invoke(ctx, Worker_SetTarget_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *workerClient) Annotate(ctx context.Context, in *AnnotateRequest, opts ...grpc.CallOption) (*AnnotateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnnotateResponse)
+	err := c.cc.Invoke(ctx, Worker_Annotate_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +268,9 @@ type WorkerServer interface {
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
 	// SetTarget changes the fleet's target rate from a moment on.
 	SetTarget(context.Context, *SetTargetRequest) (*SetTargetResponse, error)
+	// Annotate notes in the journal of a run that goes on that something has happened.
+	// RESOURCE_EXHAUSTED: too much has been noted.
+	Annotate(context.Context, *AnnotateRequest) (*AnnotateResponse, error)
 	// Stop ends the run and returns when its journal is complete.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
 	// ReadBack reads back what the run has written to one part of all keys, and compares it
@@ -295,6 +312,9 @@ func (UnimplementedWorkerServer) Status(context.Context, *StatusRequest) (*Statu
 }
 func (UnimplementedWorkerServer) SetTarget(context.Context, *SetTargetRequest) (*SetTargetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetTarget not implemented")
+}
+func (UnimplementedWorkerServer) Annotate(context.Context, *AnnotateRequest) (*AnnotateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Annotate not implemented")
 }
 func (UnimplementedWorkerServer) Stop(context.Context, *StopRequest) (*StopResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Stop not implemented")
@@ -424,6 +444,24 @@ func _Worker_SetTarget_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(WorkerServer).SetTarget(ctx, req.(*SetTargetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Worker_Annotate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnnotateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServer).Annotate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Worker_Annotate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServer).Annotate(ctx, req.(*AnnotateRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -559,6 +597,10 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetTarget",
 			Handler:    _Worker_SetTarget_Handler,
+		},
+		{
+			MethodName: "Annotate",
+			Handler:    _Worker_Annotate_Handler,
 		},
 		{
 			MethodName: "Stop",
