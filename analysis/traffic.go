@@ -58,7 +58,7 @@ type Sent struct {
 	MessagesPS float64     `json:"messages_per_s"`
 	CommandsPS float64     `json:"commands_per_s"`
 	PerMessage *PerMessage `json:"commands_per_message,omitempty"`
-	Fallbacks  []Fallback  `json:"detours"`
+	Fallbacks  []Fallback  `json:"fallbacks"`
 	Breaks     int64       `json:"stream_breaks"`
 }
 

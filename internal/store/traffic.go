@@ -18,7 +18,7 @@ type Traffic struct {
 
 	// Fallbacks are commands that took another way than the driver's own, by cause. Unsent
 	// counts those among them that had not been in a message before.
-	Fallbacks map[string]int64 `json:"detours,omitempty"`
+	Fallbacks map[string]int64 `json:"fallbacks,omitempty"`
 	Unsent    int64            `json:"unsent,omitempty"`
 	Breaks    int64            `json:"breaks,omitempty"` // of connections in use
 }
