@@ -270,6 +270,23 @@ func TestSecurityIsChecked(t *testing.T) {
 	}
 }
 
+// A worker that is told to end before it serves has not failed.
+func TestCloseBeforeServe(t *testing.T) {
+	t.Parallel()
+	s, err := NewServer(worker{}, Security{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen("127.0.0.1:0", Security{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := s.Serve(l); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
 func TestListenBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	_, server, _ := certificates(t, time.Hour)

@@ -4,6 +4,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -65,8 +66,13 @@ func NewServer(svc workerpb.WorkerServer, sec Security, log *slog.Logger) (*Serv
 	return s, nil
 }
 
-// Serve accepts connections until Close.
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
+// Serve accepts connections until Close, which may come first.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.grpc.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
 
 // Close ends all connections and waits for the calls in progress.
 func (s *Server) Close() {
