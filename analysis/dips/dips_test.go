@@ -64,6 +64,46 @@ func TestSteadyRunsHaveNoDip(t *testing.T) {
 	}
 }
 
+// Seconds that resemble the ones before them: a rate that wanders, as with a cache that fills or a neighbour that
+// comes and goes, or that swings, as with compactions.
+func TestCorrelatedNoiseIsNoDip(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	const rate, n = 5000.0, 300
+	find := func(t *testing.T, mean func(i int) float64) {
+		t.Helper()
+		for _, due := range []float64{0, rate} {
+			seconds := make([]Second, n)
+			for i := range seconds {
+				seconds[i] = Second{Answered: poisson(r, rate*mean(i)), Due: due}
+			}
+			if found := Find(seconds, nil); len(found) > 0 {
+				t.Errorf("due %g: found %+v", due, found)
+			}
+		}
+	}
+	for _, spread := range []float64{0.05, 0.1, 0.3} {
+		for _, memory := range []float64{0.5, 0.9, 0.98} { // of AR(1): the correlation of a second with the next
+			t.Run(fmt.Sprintf("wanders by %g, memory %g", spread, memory), func(t *testing.T) {
+				for range 50 {
+					x := r.NormFloat64()
+					find(t, func(int) float64 {
+						x = memory*x + math.Sqrt(1-memory*memory)*r.NormFloat64()
+						return math.Exp(spread * x)
+					})
+				}
+			})
+		}
+		for _, period := range []float64{3, 10, 30, 60, 120, 600} {
+			t.Run(fmt.Sprintf("swings by %g in %g s", spread, period), func(t *testing.T) {
+				for range 10 {
+					phase := r.Float64()
+					find(t, func(i int) float64 { return 1 + spread*math.Sin(2*math.Pi*(float64(i)/period+phase)) })
+				}
+			})
+		}
+	}
+}
+
 // The database stops for a second, wherever that begins within a second of the run.
 func TestStopOfASecondIsFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
