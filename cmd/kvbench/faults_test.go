@@ -95,6 +95,7 @@ func TestFaultVerbsActOnThoseThatAnswer(t *testing.T) {
 	for _, verb := range [][]string{
 		{"status", "--json"},
 		{"target", "600"},
+		{"annotate", "two workers went"},
 		{"stop", id},
 		{"collect", id, "--json", "--out", f.out},
 	} {
@@ -115,8 +116,12 @@ func TestFaultVerbsActOnThoseThatAnswer(t *testing.T) {
 		case "stop":
 			p.mentions("stopped on 1 worker")
 		case "collect":
-			if r := p.report(); r.Operations == 0 {
+			r := p.report()
+			if r.Operations == 0 {
 				t.Error("nothing of the worker that answers is collected")
+			}
+			if !strings.Contains(stdout, `"two workers went"`) {
+				t.Error("what was noted on the worker that answers is not in the report")
 			}
 		}
 	}
