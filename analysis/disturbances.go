@@ -17,7 +17,7 @@ import (
 // says how it is found and how exact it is.
 type Disturbance struct {
 	AtS    float64         `json:"at_s"`   // on the run's clock
-	ToS    float64         `json:"to_s"`   // when the dip was over; without one, until when was looked at
+	ToS    float64         `json:"to_s"`   // when the dip was over; without one, until when was looked at: 10 s, or to what comes next
 	Events []results.Event `json:"events"` // in the dip, or shortly before it
 
 	Dip     bool    `json:"dip"`
@@ -97,6 +97,11 @@ events:
 		all = append(all, Disturbance{AtS: e.S, Judged: e.S >= from+dips.Least, ToS: min(e.S+effect.Seconds(), c.end().Seconds()), Events: []results.Event{e}})
 	}
 	slices.SortStableFunc(all, func(a, b Disturbance) int { return cmp.Compare(a.AtS, b.AtS) })
+	for i := range len(all) - 1 {
+		if d := &all[i]; !d.Dip {
+			d.ToS = min(d.ToS, all[i+1].AtS)
+		}
+	}
 	all = all[:min(len(all), maxDisturbances)]
 	for i := range all {
 		r.account(all, i, silences)
@@ -135,6 +140,8 @@ func (r *Run) account(all []Disturbance, i int, silences []gap) {
 	start, end := c.from, c.end() // without what belongs to others
 	for j := range all {
 		switch o := &all[j]; {
+		case j < i && !o.Dip: // nothing was wrong since, but it may be another load
+			start = max(start, results.Duration(o.AtS).Truncate(width)+width)
 		case j < i && o.ToS <= d.AtS:
 			start = max(start, results.Duration(o.ToS).Truncate(width)+width)
 		case j > i && o.AtS >= d.ToS:
@@ -143,6 +150,9 @@ func (r *Run) account(all []Disturbance, i int, silences []gap) {
 	}
 	from := results.Duration(d.AtS).Truncate(width)
 	to := min(results.Duration(d.ToS).Truncate(width)+width, (c.end() + width - 1).Truncate(width)) // with the one in which it was over
+	if !d.Dip {
+		to = min(to, end.Truncate(width)) // that one belongs to what comes next
+	}
 	d.Before = c.stretch(max(start, from-beside), from)
 	d.During = c.stretch(from, to)
 	if !d.Open {

@@ -91,6 +91,18 @@ func TestDisturbances(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	})
+	t.Run("an event soon after another", func(t *testing.T) {
+		t.Parallel()
+		f := fixture{workers: 2, window: 40 * s, target: 500, events: []results.Event{
+			{S: 20, Kind: results.Annotation, Text: "moved a leader"}, {S: 24, Kind: results.TargetChanged, Text: "800/s, 500/s before"}}}
+		all := report(t, f.write(t)).Disturbances
+		if len(all) != 2 || all[0].ToS != 24 || all[0].During == nil || all[0].After != nil || all[1].Before == nil {
+			t.Fatalf("%+v", all)
+		}
+		near(t, "end of what was during the first", all[0].During.ToS, 24, 1e-9)
+		near(t, "begin of what was before the second", all[1].Before.FromS, 20, all[1].Resolve)
+		near(t, "end of what was during the second", all[1].During.ToS, 34, all[1].Resolve)
+	})
 	t.Run("what workers were told is told once", func(t *testing.T) {
 		t.Parallel()
 		told := []results.Event{{S: 20, Kind: results.Annotation, Text: "moved a leader"}, {S: 30, Kind: results.TargetChanged, Text: "800/s, 500/s before"}}
