@@ -58,12 +58,14 @@ func TestFaultWorkerLostBeforeTheStart(t *testing.T) {
 	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "3s", "--json")...)
 	run.until("starting ")
 	f.workers[1].kill()
-	run.code(time.Minute)
-	stdout, stderr := run.said()
-	if run.cmd.ProcessState.ExitCode() == exitcode.Unreachable { // it was in time, and nothing was started
+	code := run.code(time.Minute)
+	if code == exitcode.Unreachable { // it was in time, and nothing was started
 		return
 	}
-	run.exits(exitcode.Degraded, 0)
+	stdout, stderr := run.said()
+	if code != exitcode.Degraded {
+		t.Errorf("exit code %d, want %d", code, exitcode.Degraded)
+	}
 	if r := run.report(); r.TargetOps != 200 || strings.Contains(r.Verdict.Text, "target met") || len(r.WorkersLost) != 1 {
 		t.Errorf("%+v, target %v\n%s%s", r.Verdict, r.TargetOps, stdout, stderr)
 	}
