@@ -67,6 +67,9 @@ func TestSteadyRunsHaveNoDip(t *testing.T) {
 // Seconds that resemble the ones before them: a rate that wanders, as with a cache that fills or a neighbour that
 // comes and goes, or that swings, as with compactions.
 func TestCorrelatedNoiseIsNoDip(t *testing.T) {
+	if testing.Short() {
+		t.Skip("much arithmetic in one goroutine, of which the race detector learns nothing")
+	}
 	r := rand.New(rand.NewPCG(5, 6))
 	const rate, n = 5000.0, 300
 	find := func(t *testing.T, mean func(i int) float64) {
