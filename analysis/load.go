@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,11 +39,7 @@ func (r *Run) ID() string { return r.record.RunID }
 
 // Demand adds objectives to those that the run was given, for its report to judge.
 func (r *Run) Demand(more ...objective.Objective) {
-	for _, o := range more {
-		if !slices.Contains(r.record.Limits.SLO, o) {
-			r.record.Limits.SLO = append(r.record.Limits.SLO, o)
-		}
-	}
+	r.record.Limits.SLO = objective.Union(r.record.Limits.SLO, more)
 }
 
 // maxWarnings bounds how much a damaged directory can say.

@@ -17,12 +17,11 @@ import (
 // objectiveRow is what became of an objective.
 func objectiveRow(o objective.Objective, f objective.Finding) ObjectiveRow {
 	row := ObjectiveRow{Text: o.String(), Seen: f.Text, Value: f.Value, Unit: o.Unit(), Found: f.Why}
-	switch kept := f.State == objective.Kept; f.State {
-	case objective.Broken:
+	if kept := f.State == objective.Kept; f.State != objective.Unknown {
+		row.Kept = &kept
+	}
+	if f.State == objective.Broken {
 		row.Found = "objective missed: " + f.Why
-		row.Kept = &kept
-	case objective.Kept:
-		row.Kept = &kept
 	}
 	return row
 }

@@ -33,10 +33,16 @@ func (f *Flag) Set(text string) error {
 	if err != nil {
 		return err
 	}
+	*f.all = Union(*f.all, more)
+	return nil
+}
+
+// Union appends to all those of more that are not among them.
+func Union(all, more []Objective) []Objective {
 	for _, o := range more {
-		if !slices.Contains(*f.all, o) {
-			*f.all = append(*f.all, o)
+		if !slices.Contains(all, o) {
+			all = append(all, o)
 		}
 	}
-	return nil
+	return all
 }
