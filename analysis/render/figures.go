@@ -153,7 +153,7 @@ func styled(lines []chart.Line) []chart.Line {
 		slices.SortStableFunc(lines, func(a, b chart.Line) int { return cmp.Compare(most(&b), most(&a)) })
 	}
 	for i := range lines {
-		lines[i].Class = fmt.Sprintf("c%d%s", i%8, []string{"", " dash", " dot"}[i%3])
+		lines[i].Class = fmt.Sprintf("c%d%s", i%maxLines, []string{"", " dash", " dot"}[i%3])
 	}
 	return lines
 }

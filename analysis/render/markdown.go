@@ -35,6 +35,21 @@ var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[
 // plain returns text that stands in Markdown as it is.
 func plain(text string) string { return markup.Replace(printable(text)) }
 
+// table writes rows of text, the head first, and an empty line.
+func (m *markdown) table(rows [][]string, aligned string) {
+	for i, row := range rows {
+		cells := make([]string, len(row))
+		for j, cell := range row {
+			cells[j] = plain(cell)
+		}
+		m.line("| %s |", strings.Join(cells, " | "))
+		if i == 0 {
+			m.line("%s", aligned)
+		}
+	}
+	m.line("")
+}
+
 func (m *markdown) report(r *analysis.Report) {
 	m.line("### %s", plain(r.RunID+" "+headline(r)))
 	m.line("")
@@ -43,24 +58,9 @@ func (m *markdown) report(r *analysis.Report) {
 	m.line("%s, because %s.", plain(answered(r, units.Rate(r.OpsPerS))), plain(r.Limit.Why))
 	m.line("")
 	if table, _ := objectiveTable(r); table != nil {
-		for i, row := range table {
-			m.line("| %s | %s | %s |", plain(row[0]), plain(row[1]), plain(row[2]))
-			if i == 0 {
-				m.line("|---|---|---|")
-			}
-		}
-		m.line("")
+		m.table(table, "|---|---|---|")
 	}
-	for i, row := range latencyTable(r) {
-		for j := range row {
-			row[j] = plain(row[j])
-		}
-		m.line("| %s |", strings.Join(row, " | "))
-		if i == 0 {
-			m.line("|---|---|--:|--:|---|%s", strings.Repeat("--:|", len(analysis.MetricsOf(r))))
-		}
-	}
-	m.line("")
+	m.table(latencyTable(r), "|---|---|--:|--:|---|"+strings.Repeat("--:|", len(analysis.MetricsOf(r))))
 	if text := tooFew(r); text != "" {
 		m.line("%s", plain(text))
 		m.line("")
