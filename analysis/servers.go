@@ -119,14 +119,7 @@ func newPDRow(samples []results.ServerSample) *PDRow {
 		return nil
 	}
 	row := &PDRow{Address: samples[0].Store, Operators: []OperatorRow{}}
-	for _, s := range samples {
-		if s.Figures != nil {
-			row.Readings++
-			continue
-		}
-		row.Failed++
-		row.Why = cmp.Or(row.Why, s.Missing)
-	}
+	row.Readings, row.Failed, row.Why = readings(samples)
 	d := stretch(samples)
 	if d == nil {
 		return row
@@ -228,16 +221,27 @@ func readIn(all []results.ServerSample, from, to time.Duration) (in []results.Se
 	return in
 }
 
+// readings counts those that told something and those that failed, and says why the first one of these did.
+func readings(samples []results.ServerSample) (told, failed int, why string) {
+	for i := range samples {
+		if samples[i].Figures != nil {
+			told++
+			continue
+		}
+		failed++
+		why = cmp.Or(why, samples[i].Missing)
+	}
+	return told, failed, why
+}
+
 func newServerRow(address string, samples []results.ServerSample) ServerRow {
 	row := ServerRow{Store: address, Kinds: []ServedRow{}, Pools: []PoolRow{}, Series: []ServerPoint{}}
+	row.Readings, row.Failed, row.Why = readings(samples)
 	var read []results.ServerSample
 	for _, s := range samples {
 		if s.Figures == nil {
-			row.Failed++
-			row.Why = cmp.Or(row.Why, s.Missing)
 			continue
 		}
-		row.Readings++
 		if n := len(read); n > 0 && restarted(&read[n-1], &s) {
 			read = nil // what it counted before is gone
 		}
