@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -20,14 +19,7 @@ import (
 // BenchmarkScrape reads a page of a real store's size over HTTP, as a worker does every few seconds. Its figure is the CPU time of
 // both sides, since the server is in the same process.
 func BenchmarkScrape(b *testing.B) {
-	page, err := os.ReadFile(recorded)
-	if err != nil {
-		b.Fatal(err)
-	}
-	whole, err := io.ReadAll(large(page, 1_700_000/94))
-	if err != nil {
-		b.Fatal(err)
-	}
+	whole := wholePage(b)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/config" {
 			_, _ = io.WriteString(w, recordedConfig)

@@ -69,18 +69,15 @@ var poolSizes = map[string]string{
 }
 
 const (
-	maxConfig  = 1 << 20 // bytes; a store's is 22 KB
+	maxJSON    = 1 << 20 // bytes of an answer in JSON; a store's configuration has 22 KB
 	maxSetting = 200     // bytes of a setting's text
 )
 
 // ReadConfig reads a store's configuration, which is JSON.
 func ReadConfig(r io.Reader) (Config, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
+	text, err := readAll(r, "the configuration is longer than")
 	if err != nil {
 		return nil, err
-	}
-	if len(text) > maxConfig {
-		return nil, fmt.Errorf("the configuration is longer than %d MB", maxConfig>>20)
 	}
 	var all map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -95,6 +92,15 @@ func ReadConfig(r io.Reader) (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// readAll reads an answer in JSON. The error of one that is too long begins as is said.
+func readAll(r io.Reader, tooLong string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxJSON+1))
+	if err == nil && len(text) > maxJSON {
+		err = fmt.Errorf("%s %d MB", tooLong, maxJSON>>20)
+	}
+	return text, err
 }
 
 // setting finds a setting by its name, and shows its value; false: there is none, or no short text.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -16,9 +15,6 @@ type Placement struct {
 	Schedulers []string // at work
 	Replicas   int      // wanted of each region
 }
-
-// maxPlacement bounds an answer of PD's HTTP interface in bytes.
-const maxPlacement = 1 << 20
 
 // Placement asks PD, which may take so long.
 func (w *Watcher) Placement(ctx context.Context, timeout time.Duration) (*Placement, error) {
@@ -45,12 +41,9 @@ func (w *Watcher) ask(ctx context.Context, path string, answer any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxPlacement+1))
+	text, err := readAll(resp.Body, path+" answers more than")
 	if err != nil {
 		return err
-	}
-	if len(text) > maxPlacement {
-		return fmt.Errorf("%s answers more than %d MB", path, maxPlacement>>20)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return fmt.Errorf("%s does not answer as PD does: %w", path, err)

@@ -145,8 +145,9 @@ func FuzzReadPage(f *testing.F) {
 	})
 }
 
-// A page of a real store's size costs little, since what nobody wants is skipped.
-func BenchmarkReadPage(b *testing.B) {
+// wholePage is a page of a real store's size.
+func wholePage(b *testing.B) []byte {
+	b.Helper()
 	page, err := os.ReadFile(recorded)
 	if err != nil {
 		b.Fatal(err)
@@ -155,6 +156,12 @@ func BenchmarkReadPage(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return whole
+}
+
+// A page of a real store's size costs little, since what nobody wants is skipped.
+func BenchmarkReadPage(b *testing.B) {
+	whole := wholePage(b)
 	b.SetBytes(int64(len(whole)))
 	for b.Loop() {
 		if _, err := ReadPage(bytes.NewReader(whole)); err != nil {
@@ -294,7 +301,7 @@ func TestReadConfig(t *testing.T) {
 	if c.APIVersion() != "V1TTL" || (Config{apiVersion: "2", enableTTL: "true"}).APIVersion() != "V2" || (Config{apiVersion: "1"}).APIVersion() != "V1" || (Config{}).APIVersion() != "" {
 		t.Errorf("API version %s", c.APIVersion())
 	}
-	if _, err := ReadConfig(io.LimitReader(repeated([]byte(" ")), 2*maxConfig)); err == nil || !strings.Contains(err.Error(), "longer than 1 MB") {
+	if _, err := ReadConfig(io.LimitReader(repeated([]byte(" ")), 2*maxJSON)); err == nil || !strings.Contains(err.Error(), "longer than 1 MB") {
 		t.Errorf("of 2 MB: %v", err)
 	}
 }
