@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/servermetrics"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -49,7 +50,7 @@ func (c *condition) String() string {
 }
 
 // examine looks at the regions that hold keys of [first, end), and at the stores. It takes 3 s at most.
-func examine(ctx context.Context, driver store.Administered, clk *runClock, first, end []byte) *condition {
+func examine(ctx context.Context, driver store.Administered, clk clock.Clock, first, end []byte) *condition {
 	ctx, cancel := context.WithTimeout(ctx, examineTime)
 	defer cancel()
 	c := &condition{details: make(map[string]string)}
@@ -96,7 +97,7 @@ func (c *condition) regions(ctx context.Context, driver store.Administered, firs
 }
 
 // members looks at the stores and at PD, all at once.
-func (c *condition) members(ctx context.Context, driver store.Administered, clk *runClock) {
+func (c *condition) members(ctx context.Context, driver store.Administered, clk clock.Clock) {
 	monitored, ok := driver.(store.Monitored)
 	if !ok {
 		c.unknown = append(c.unknown, "pending compaction: this driver does not know the stores' status addresses")
@@ -220,9 +221,8 @@ const (
 
 // settle waits until the cluster is settled in two looks that follow each other. It gives up after so long, and says why.
 func (c *chore) settle(ctx context.Context, most time.Duration) (done string, gaveUp bool, err error) {
-	clk := &runClock{}
 	began := time.Now()
-	clk.set(began)
+	clk := clock.Since(began)
 	var said time.Time
 	var last string
 	for looks := 0; ; {

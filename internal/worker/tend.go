@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/manifest"
@@ -175,9 +176,7 @@ func (c *chore) split(ctx context.Context, n int, force bool) (string, error) {
 // regionSize is at how many bytes the stores split a region; the least, if they differ. False: none tells, and it is a guess.
 func (c *chore) regionSize(ctx context.Context) (bytes int64, told bool) {
 	if monitored, ok := c.driver.(store.Monitored); ok {
-		clk := &runClock{}
-		clk.set(time.Now())
-		w := servermetrics.New(monitored.Servers(), clk)
+		w := servermetrics.New(monitored.Servers(), clock.Since(time.Now()))
 		defer w.Close()
 		for _, s := range w.Configs(ctx, statusTime) {
 			if size := s.Config.Bytes(servermetrics.RegionSize); size > 0 && (bytes == 0 || size < bytes) {
@@ -378,8 +377,7 @@ func (c *chore) describe(ctx context.Context, regions []store.Region) (string, e
 	if key != nil {
 		rows = fmt.Sprintf("its first row is %q", key)
 	}
-	clk := &runClock{}
-	clk.set(time.Now())
+	clk := clock.Since(time.Now())
 	session, err := c.driver.Open(0, 1, clk)
 	if err != nil {
 		return "", err
