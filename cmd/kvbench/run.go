@@ -88,7 +88,11 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
 	cmd.Flags().DurationVar(&b.settle, "settle", 0, "wait up to so long until the cluster has come to rest (kvbench settle), then begin in any case")
-	addLimits(cmd.Flags(), &b.limits)
+	// A load of which a worker is lost is not complete, and a verification has not seen everything.
+	cmd.Flags().IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
+	addOnLoss(cmd.Flags(), &b.limits)
+	cmd.Flags().Var(&share{&b.limits.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%, or what --slo says of errors)")
+	cmd.Flags().Var(&share{&b.limits.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
 	addObjectives(cmd.Flags(), &b.limits.SLO)
 	cmd.Flags().DurationVar(&b.abort, "abort-on-slo", 0, "end the run when an objective has been broken for so long without a break, by the last 10 s at each moment; 0: never")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
@@ -100,15 +104,6 @@ const (
 	minLease = 15 * time.Second
 	maxLease = 24 * time.Hour
 )
-
-// addLimits adds what a run that is still valid may lack.
-func addLimits(f *pflag.FlagSet, l *results.Limits) {
-	// A load of which a worker is lost is not complete, and a verification has not seen everything.
-	f.IntVar(&l.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
-	addOnLoss(f, l)
-	f.Var(&share{&l.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%, or what --slo says of errors)")
-	f.Var(&share{&l.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
-}
 
 // addOnLoss adds --on-loss, of what can go on without a worker.
 func addOnLoss(f *pflag.FlagSet, l *results.Limits) {
@@ -159,25 +154,19 @@ type bench struct {
 
 func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
 	f := cmd.Flags()
-	b := a.loadFlags(f, phase)
+	f.SortFlags = false
+	b := &bench{app: a, phase: phase}
+	b.what = addSpecFlags(f)
+	addYCSBFlags(f)
+	b.fleet = addFleetFlags(f, true)
+	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the results of each run")
+	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	f.StringVar(&b.label, "label", "", "`name` for the run in lists and reports, the same for runs that belong together")
 	f.StringVar(&b.note, "note", "", "`text` to keep with the results")
 	b.report.add(cmd, render.Reports)
 	f.BoolVar(&b.detach, "detach", false, "start the load and leave; kvbench collect fetches the results, kvbench attach leads it")
 	f.DurationVar(&b.lease, "lease", minLease, "after so long a silence of this coordinator workers stop; until then kvbench attach can lead the run")
 	cmd.RunE = func(*cobra.Command, []string) error { return b.run() }
-	return b
-}
-
-// loadFlags adds the flags that say what load to make, on which fleet, and where its results go.
-func (a *app) loadFlags(f *pflag.FlagSet, phase spec.Pair) *bench {
-	f.SortFlags = false
-	b := &bench{app: a, phase: phase, lease: minLease}
-	b.what = addSpecFlags(f)
-	addYCSBFlags(f)
-	b.fleet = addFleetFlags(f, true)
-	f.StringVar(&b.out, "out", "results", "`folder` that gets a folder for the results of each run")
-	f.BoolVar(&b.quiet, "quiet", false, "show no progress")
 	return b
 }
 
