@@ -160,7 +160,8 @@ func (f *Fleet) Annotate(ctx context.Context, runID string, at time.Duration, te
 // directory may be from before, and returns that directory. If it is not there, the
 // run's record is the one that the workers were given at the start. Workers that do
 // not have the run are passed over; it is an error if none has it. An error of code
-// [exitcode.Degraded] comes with the directory, and names those that could not be asked.
+// [exitcode.Degraded] comes with the directory, and names those that could not be asked,
+// or that are not in the fleet.
 // It refuses a directory that another process writes into. With fresh it copies all anew;
 // what workers that do not answer have measured stays as it is there.
 func (f *Fleet) Collect(ctx context.Context, runID, out string, fresh bool) (string, error) {
@@ -195,7 +196,23 @@ func (f *Fleet) Collect(ctx context.Context, runID, out string, fresh bool) (str
 	if err := results.WriteRun(dir, record); err != nil {
 		return "", err
 	}
+	if unasked := f.unasked(record); len(unasked) > 0 {
+		partly = exitcode.With(exitcode.Degraded, errors.Join(partly,
+			fmt.Errorf("not among these workers, and not collected to the end: %s", strings.Join(unasked, ", "))))
+	}
 	return dir, partly
+}
+
+// unasked names the workers of a run that are not of this fleet, and of which there is not all: a pod
+// that has not come back, or one that the user has not named.
+func (f *Fleet) unasked(record *results.Run) (names []string) {
+	for _, w := range record.Fleet {
+		asked := func(m *member) bool { return m.name == w.Name || m.address == w.Address }
+		if w.State != results.Finished && !slices.ContainsFunc(slices.Concat(f.members, f.absent), asked) {
+			names = append(names, w.Name)
+		}
+	}
+	return names
 }
 
 // folder returns the folder in out of a run that the workers have, locked, and what its record

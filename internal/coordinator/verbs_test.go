@@ -216,6 +216,11 @@ func TestCollectElsewhere(t *testing.T) {
 			t.Errorf("%s: verification %+v, was %+v", s.Run.Phase, v, was)
 		}
 	}
+	few := filepath.Join(t.TempDir(), "few")
+	if dir, err := fleetOf(t, control.Security{}, ps[1:]...).Collect(t.Context(), load.RunID, few, false); exitcode.Of(err) != exitcode.Degraded ||
+		dir == "" || !strings.Contains(err.Error(), "not among these workers, and not collected to the end: "+ps[0].cfg.Name) {
+		t.Errorf("of a fleet that is not whole: %q %v", dir, err)
+	}
 	var all int64
 	for _, p := range ps {
 		all += operations(t, filepath.Join(out, load.RunID), p.cfg.Name)
