@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvbench/kvbench/internal/kube"
+	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/workloads"
@@ -28,6 +29,7 @@ func complete(cmd *cobra.Command) {
 		"context":     completeContexts,
 		"on-loss":     fixed("continue", "stop"),
 		"run":         completeRuns,
+		"api":         fixed(string(playground.RawAPI), string(playground.TxnAPI)),
 		"api-version": fixed(spec.Choices("tikv.apiversion")...),
 	} {
 		if cmd.LocalFlags().Lookup(flag) != nil {

@@ -33,11 +33,16 @@ func (a *app) playgroundCommand() *cobra.Command {
 		Use:     "playground",
 		GroupID: "serve",
 		Short:   "Run a TiKV-compatible development cluster in this process",
-		Long: `Run PD and N stores in this process, each on a port of its own. Clients of the raw
-API cannot tell it from a small real cluster. It is for development: nothing is
-replicated, and without --data nothing is kept.`,
+		Long: `Run PD and N stores in this process, each on a port of its own. TiKV's
+clients, raw and transactional, cannot tell it from a small real cluster. It is for
+development: nothing is replicated, and without --data nothing is kept. Old
+versions of what transactions wrote stay.
+
+Under API V1 both APIs share one range of keys, so that one cluster is for one of
+them. --api txn splits the regions where transactions need it.`,
 		Example: `  kvbench playground
   kvbench playground --stores 5 --regions 40 --data /tmp/playground
+  kvbench playground --api txn
   kvbench playground --api-version V2 --keyspace bench
   kvbench playground ctl stall --id 1 --for 2s`,
 		Args: cobra.NoArgs,
@@ -67,6 +72,7 @@ replicated, and without --data nothing is kept.`,
 	f.StringVar(&o.AdvertiseHost, "advertise-host", "", "`host` that clients are sent to (default: the one listened on)")
 	f.StringVar(&o.AdminAddr, "admin", playgroundAdmin, "`address` of the admin endpoint that ctl speaks to; empty for none")
 	f.StringVar(&o.DataDir, "data", "", "`folder` that keeps data and regions (default: in memory)")
+	f.StringVar((*string)(&o.API), "api", string(playground.RawAPI), "raw or txn: whose keys the regions are split at")
 	f.StringVar(&apiVersion, "api-version", "V1", "V1, V1TTL or V2")
 	f.StringSliceVar(&o.Keyspaces, "keyspace", nil, "keyspaces of API V2, besides DEFAULT")
 	f.IntVar(&o.Regions, "regions", 0, "regions at the start, split evenly over go-ycsb's keys (default 4 per store)")

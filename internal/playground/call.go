@@ -18,8 +18,9 @@ import (
 type call struct {
 	*store
 	routes  *routes
-	fault   fault    // what trouble does to the current command
-	trouble *trouble // of the store when the call began
+	fault   fault           // what trouble does to the current command
+	trouble *trouble        // of the store when the call began
+	done    <-chan struct{} // closed when nobody waits for the answer any more
 
 	batch *pebble.Batch // the writes so far; nil when there are none
 	key   []byte        // the stored form of the current key
@@ -148,7 +149,7 @@ func (c *call) region(ctx *kvrpcpb.Context) (*region, *errorpb.Error) {
 		return nil, c.refuse("MismatchPeerId", &errorpb.Error{
 			Message: fmt.Sprintf("mismatch peer id %d != %d", peer.GetId(), mine.Id),
 		})
-	case r.leader != mine:
+	case r.leader != mine && !(ctx.GetReplicaRead() && r.leader != nil):
 		return nil, c.notLeader(r)
 	case ctx.GetRegionEpoch().GetVersion() != r.version():
 		return nil, c.epochNotMatch(r)

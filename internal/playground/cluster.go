@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package playground provides a TiKV-compatible development cluster in one process: a PD and several stores, each on its own port
-// over real gRPC, for the raw API. TiKV's client libraries cannot tell it from a small real cluster: regions have epochs, peers and
+// over real gRPC, for the raw API and for transactions. TiKV's client libraries cannot tell it from a small real cluster: regions have epochs, peers and
 // leaders; stale clients get true region errors; stores can be stopped, stalled and slowed while it runs.
 //
 // All stores share one Pebble database. Nothing is replicated: peers and elections are bookkeeping, which is what makes the
@@ -23,7 +23,7 @@ import (
 )
 
 // Banner is what a program that starts a playground says first.
-const Banner = "playground: a development cluster that speaks TiKV's raw API; one process, NOT replicated, not for data that matters"
+const Banner = "playground: a development cluster that speaks TiKV's raw and transactional APIs; one process, NOT replicated, not for data that matters"
 
 // Cluster is a running playground.
 type Cluster struct {
@@ -69,6 +69,7 @@ func (c *Cluster) start() error {
 		return err
 	}
 	c.pd = &pd{cluster: c, topology: c.topology}
+	c.storage.txn.seen(composeTS(c.pd.tso.take(1))) // what was read before is not known any more
 	c.pd.server = server{name: "PD", tls: tlsConfig, addr: c.opts.PDAddr, register: c.pd.register, web: c.pd.web()}
 	for i := range c.opts.Stores {
 		s := &store{id: uint64(i + 1), cluster: c, storage: c.storage, topology: c.topology}

@@ -43,11 +43,29 @@ func TestNothingIsLostUnderDisturbance(t *testing.T) {
 			}
 		})
 	}
+	shake(t, c, 2*time.Second)
+	close(stop)
+	workers.Wait()
+	if err := client.DeleteRange(ctx, []byte("k"), []byte("l")); err != nil {
+		t.Error(err)
+	}
+	if keys, _, err := client.Scan(ctx, nil, nil, 100); err != nil || len(keys) != 0 {
+		t.Errorf("Scan after DeleteRange over all regions = %q, %v", keys, err)
+	}
+}
+
+// shake disturbs a cluster for a time: regions split and merge, leaders move, connections are reset, stores are slow, stall, stop and
+// start. It ends with a cluster that is well.
+func shake(t *testing.T, c *Cluster, d time.Duration) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4))
 	down := uint64(0)
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		id, k := 1+random.Uint64N(3), append(key(random.IntN(10)), byte(random.IntN(256)))
-		var err error
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		id := 1 + random.Uint64N(3)
+		k, err := c.Key("", append(key(random.IntN(10)), byte(random.IntN(256))))
+		if err != nil {
+			t.Fatal(err)
+		}
 		switch random.IntN(8) {
 		case 0, 1:
 			if _, err = c.SplitRegion(k); err != nil {
@@ -78,13 +96,5 @@ func TestNothingIsLostUnderDisturbance(t *testing.T) {
 	}
 	if err := c.Restore(); err != nil {
 		t.Error(err)
-	}
-	close(stop)
-	workers.Wait()
-	if err := client.DeleteRange(ctx, []byte("k"), []byte("l")); err != nil {
-		t.Error(err)
-	}
-	if keys, _, err := client.Scan(ctx, nil, nil, 100); err != nil || len(keys) != 0 {
-		t.Errorf("Scan after DeleteRange over all regions = %q, %v", keys, err)
 	}
 }

@@ -29,11 +29,15 @@ func (c *Cluster) MergeRegion(key []byte) (uint64, error) {
 	return r.id(), nil
 }
 
-// Key returns a client's key as requests carry it: under API V2, after the prefix of the keyspace (empty is DEFAULT).
+// Key returns a client's key as regions are split at it: under API V2, after the prefix of the keyspace (empty is DEFAULT); under V1, one
+// of a transaction in memcomparable form.
 func (c *Cluster) Key(keyspace string, key []byte) ([]byte, error) {
 	if c.opts.APIVersion != V2 {
 		if keyspace != "" {
 			return nil, errors.New(errKeyspacesWithoutV2)
+		}
+		if c.opts.API == TxnAPI {
+			return encodeKey(key), nil
 		}
 		return key, nil
 	}
@@ -44,7 +48,7 @@ func (c *Cluster) Key(keyspace string, key []byte) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("keyspace %q does not exist", keyspace)
 	}
-	return append(keyspacePrefix(id), key...), nil
+	return append(c.opts.API.keyspacePrefix(id), key...), nil
 }
 
 // MoveLeader makes another store the leader of a region; store 0 picks a random one that is up. The region's epoch stays.

@@ -205,6 +205,8 @@ func (x *exchange) serveOther(req *tikvpb.BatchCommandsRequest_Request, answer *
 		resp := &tikvpb.BatchCommandsEmptyResponse{TestId: cmd.Empty.TestId}
 		answer.Cmd = &tikvpb.BatchCommandsResponse_Response_Empty{Empty: resp}
 	default:
-		refuseOther(req, answer)
+		if !x.serveTxn(req, answer) {
+			refuseOther(req, answer)
+		}
 	}
 }

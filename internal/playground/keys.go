@@ -32,9 +32,14 @@ func (c boundCodec) decode(bound []byte) ([]byte, bool) {
 	return key, err == nil && len(rest) == 0
 }
 
-// keyspacePrefix is what API V2 puts before every raw key: 'r' and three big-endian bytes of the keyspace id.
-func keyspacePrefix(id uint32) []byte {
-	return []byte{'r', byte(id >> 16), byte(id >> 8), byte(id)}
+// keyspacePrefix is what API V2 puts before every key: 'r' for raw ones, 'x' for those of transactions, and three big-endian bytes of
+// the keyspace id.
+func (api API) keyspacePrefix(id uint32) []byte {
+	mode := byte('r')
+	if api == TxnAPI {
+		mode = 'x'
+	}
+	return []byte{mode, byte(id >> 16), byte(id >> 8), byte(id)}
 }
 
 // maxKeyspaceID is the largest id that fits into a keyspace prefix.

@@ -33,6 +33,15 @@ func ParseAPIVersion(s string) (APIVersion, error) {
 	return "", fmt.Errorf("API version %q: want V1, V1TTL or V2", s)
 }
 
+// API is one of the two that a cluster serves.
+type API string
+
+// The two APIs. Under API version V1 they share one range of keys; a cluster's data can be of one of them only.
+const (
+	RawAPI API = "raw"
+	TxnAPI API = "txn" // transactions
+)
+
 // Options describe a cluster. The zero value is a cluster of three stores in memory, on free ports of the loopback interface.
 type Options struct {
 	PDAddr        string // host:port of PD; default 127.0.0.1:0
@@ -50,6 +59,7 @@ type Options struct {
 	Regions   int      // regions at the start; default four per store
 	Records   uint64   // the regions share the default keys of a go-ycsb load of so many records evenly; default 100,000
 	SplitKeys [][]byte // where to split instead, in the client's form (without a keyspace's prefix)
+	API       API      // whose keys the regions are split at; default RawAPI. Regions that are split at raw keys break transactions under API V1
 
 	ElectionDelay time.Duration // from the loss of a leader to the next one; default 1 s
 
@@ -96,6 +106,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.API == "" {
+		o.API = RawAPI
+	}
 	var err error
 	if o.APIVersion, err = ParseAPIVersion(string(o.APIVersion)); err != nil {
 		return o, err
@@ -105,6 +118,10 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	names := slices.Sorted(slices.Values(o.Keyspaces))
 	switch {
+	case o.API != RawAPI && o.API != TxnAPI:
+		return o, fmt.Errorf("API %q: want raw or txn", o.API)
+	case o.API == TxnAPI && o.APIVersion == V1TTL:
+		return o, errors.New("transactions need API version V1 or V2: V1TTL is for the raw API alone")
 	case o.Stores < 1 || o.Stores > maxStores:
 		return o, fmt.Errorf("%d stores: want 1 to %d", o.Stores, maxStores)
 	case o.StorePort < 0 || o.StorePort > 0 && o.StorePort+o.Stores-1 > 65535:
@@ -137,13 +154,15 @@ func (o Options) firstSplitKeys(keyspaces []string) [][]byte {
 	if o.APIVersion == V2 {
 		var all [][]byte
 		for id := range keyspaces {
-			prefix := keyspacePrefix(uint32(id))
-			all = append(all, prefix, keyspacePrefix(uint32(id)+1))
+			prefix := o.API.keyspacePrefix(uint32(id))
+			all = append(all, prefix, o.API.keyspacePrefix(uint32(id)+1))
 			for _, key := range keys {
 				all = append(all, slices.Concat(prefix, key))
 			}
 		}
 		keys = all
+	} else if o.API == TxnAPI {
+		keys = encodeKeys(keys)
 	}
 	keys = slices.SortedFunc(slices.Values(keys), bytes.Compare)
 	return slices.DeleteFunc(slices.CompactFunc(keys, bytes.Equal), func(key []byte) bool { return len(key) == 0 })

@@ -14,6 +14,7 @@ import (
 	"github.com/pingcap/kvproto/pkg/keyspacepb"
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/kvproto/pkg/pdpb"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -36,6 +37,8 @@ type pd struct {
 func (p *pd) register(g *grpc.Server) {
 	pdpb.RegisterPDServer(g, p)
 	keyspacepb.RegisterKeyspaceServer(g, p)
+	etcdserverpb.RegisterKVServer(g, &etcd{pd: p})
+	etcdserverpb.RegisterClusterServer(g, &etcd{pd: p})
 }
 
 func (p *pd) count(method string) {
@@ -63,13 +66,18 @@ func (p *pd) enter(method string, h *pdpb.RequestHeader) error {
 	return nil
 }
 
-func (p *pd) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMembersResponse, error) {
-	p.count("GetMembers")
+// url is where clients find PD.
+func (p *pd) url() string {
 	scheme := "http"
 	if p.server.tls != nil {
 		scheme = "https"
 	}
-	url := []string{scheme + "://" + p.cluster.advertised(p.server.addr)}
+	return scheme + "://" + p.cluster.advertised(p.server.addr)
+}
+
+func (p *pd) GetMembers(context.Context, *pdpb.GetMembersRequest) (*pdpb.GetMembersResponse, error) {
+	p.count("GetMembers")
+	url := []string{p.url()}
 	m := &pdpb.Member{Name: "pd-0", MemberId: 1, PeerUrls: url, ClientUrls: url, BinaryVersion: serverVersion}
 	return &pdpb.GetMembersResponse{Header: p.header(), Members: []*pdpb.Member{m}, Leader: m, EtcdLeader: m}, nil
 }
@@ -122,6 +130,9 @@ func (t *timestamps) take(count uint32) *pdpb.Timestamp {
 	}
 	return &pdpb.Timestamp{Physical: t.physical, Logical: t.logical}
 }
+
+// composeTS is a timestamp as transactions carry it.
+func composeTS(ts *pdpb.Timestamp) uint64 { return uint64(ts.Physical)<<18 + uint64(ts.Logical) }
 
 func (p *pd) GetStore(_ context.Context, req *pdpb.GetStoreRequest) (*pdpb.GetStoreResponse, error) {
 	if err := p.enter("GetStore", req.Header); err != nil {

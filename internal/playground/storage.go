@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"os"
 	"slices"
@@ -32,6 +33,8 @@ type storage struct {
 
 	// casMu makes compare-and-swap atomic against writes that ask for it (for_cas), as TiKV does; other writes do not take it.
 	casMu sync.Mutex
+
+	txn transactions
 }
 
 // The first byte of a stored key.
@@ -70,7 +73,7 @@ func openStorage(dir string, version APIVersion, log *slog.Logger) (*storage, er
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
-	s := &storage{version: version, now: time.Now}
+	s := &storage{version: version, now: time.Now, txn: transactions{latches: latches{seed: maphash.MakeSeed()}}}
 	var err error
 	if dir == "" {
 		dir = "playground"

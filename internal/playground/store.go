@@ -72,7 +72,7 @@ func unary[Q, R any](ctx context.Context, s *store, cmd command, req *Q, serve f
 			return nil, status.FromContextError(err).Err()
 		}
 	}
-	c, resp := &call{}, new(R)
+	c, resp := &call{done: ctx.Done()}, new(R)
 	c.begin(s)
 	c.fault = f
 	serve(c, req, resp)

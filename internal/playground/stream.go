@@ -21,6 +21,7 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		detached sync.WaitGroup
 		x        = newExchange()
 	)
+	x.done = stream.Context().Done()
 	defer func() { x.free() }()
 	defer detached.Wait()
 	reply := func(x *exchange) error {
@@ -39,6 +40,14 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		x.arrived = time.Now()
 		s.stats.message(x.slots[:x.used])
 		d := s.trouble.Load()
+		for _, w := range s.waiting(d, x) {
+			w.exchange.done = x.done
+			detached.Go(func() {
+				if s.hold(stream.Context(), w.due) == nil {
+					_ = s.serve(w.exchange, w.exchange.slots, w.faults, reply) // as below
+				}
+			})
+		}
 		if d == nil && !x.anyHeavy() {
 			if err := s.serve(x, x.slots[:x.used], nil, reply); err != nil {
 				return err
@@ -54,6 +63,7 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		}
 		owned := x
 		x = newExchange()
+		x.done = owned.done
 		detached.Go(func() {
 			defer owned.free()
 			if s.hold(stream.Context(), later.due) == nil {
@@ -82,6 +92,32 @@ func (s *store) serve(x *exchange, slots []*slot, faults []fault, reply func(*ex
 	}
 	s.stats.answered(slots, time.Since(x.arrived))
 	return reply(x)
+}
+
+// waiting is a command that is served apart from those of its message, because it may wait for one of them.
+type waiting struct {
+	exchange *exchange
+	faults   []fault
+	due      time.Time
+}
+
+// waiting takes the commands that may wait for others out of a message.
+func (s *store) waiting(d *trouble, x *exchange) (all []waiting) {
+	for i := 0; i < x.used; {
+		taken := x.slots[i]
+		if !taken.cmd.waits() {
+			i++
+			continue
+		}
+		own, f := newExchange(), d.strike()
+		own.arrived, own.used = x.arrived, 1
+		own.slots = []*slot{{id: taken.id, cmd: taken.cmd, other: taken.other}}
+		taken.other.Cmd = nil
+		all = append(all, waiting{own, []fault{f}, x.arrived.Add(f.delay)})
+		x.used--
+		x.slots[i], x.slots[x.used] = x.slots[x.used], taken
+	}
+	return all
 }
 
 // portion is a part of a message: commands, what happens to each, and when.
