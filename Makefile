@@ -49,7 +49,7 @@ soak: ## both drivers through each disturbance of a cluster, a minute each, with
 
 .PHONY: race
 race: ## the tests of everything that runs concurrently, under the race detector
-	$(GO) test -p 1 -race -short ./...
+	$(GO) test -p 1 -race -short ./analysis ./cmd/... ./internal/...
 
 .PHONY: lint
 lint: ## gofmt, go.mod, go vet, staticcheck
