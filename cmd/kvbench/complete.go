@@ -31,6 +31,8 @@ func complete(cmd *cobra.Command) {
 		"run":         completeRuns,
 		"api":         fixed(string(playground.RawAPI), string(playground.TxnAPI)),
 		"api-version": fixed(spec.Choices("tikv.apiversion")...),
+
+		"service-spread": fixed(string(playground.Constant), string(playground.Exponential)),
 	} {
 		if cmd.LocalFlags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that is not there, or has one

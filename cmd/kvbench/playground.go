@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -39,17 +40,27 @@ development: nothing is replicated, and without --data nothing is kept. Old
 versions of what transactions wrote stay.
 
 Under API V1 both APIs share one range of keys, so that one cluster is for one of
-them. --api txn splits the regions where transactions need it.`,
+them. --api txn splits the regions where transactions need it.
+
+With --service-time, every store has a queue: --servers commands are served at once, each for
+that time, and others wait. So its capacity is known: servers ÷ service time.`,
 		Example: `  kvbench playground
   kvbench playground --stores 5 --regions 40 --data /tmp/playground
   kvbench playground --api txn
   kvbench playground --api-version V2 --keyspace bench
+  kvbench playground --stores 1 --service-time 2ms --servers 2      1,000 commands a second, and no more
   kvbench playground ctl stall --id 1 --for 2s`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.APIVersion, err = playground.ParseAPIVersion(apiVersion); err != nil {
 				return usage(err)
+			}
+			if o.Service.Servers == 0 {
+				return usage(errors.New("--servers 0: want 1 or more; without --service-time there is no queue"))
+			}
+			if o.Service.Time == 0 && (cmd.Flags().Changed("servers") || cmd.Flags().Changed("service-spread")) {
+				return usage(errors.New("--servers and --service-spread are of a queue: give it a --service-time, as in 2ms"))
 			}
 			for _, k := range splitKeys {
 				o.SplitKeys = append(o.SplitKeys, []byte(k))
@@ -78,6 +89,9 @@ them. --api txn splits the regions where transactions need it.`,
 	f.IntVar(&o.Regions, "regions", 0, "regions at the start, split evenly over go-ycsb's keys (default 4 per store)")
 	f.StringSliceVar(&splitKeys, "split-key", nil, "`key`s to split at instead")
 	f.Var((*electionDelay)(&o.ElectionDelay), "election-delay", "from the loss of a leader to the next one (default 1s); real: 12s, as TiKV's stock timing has it at the least")
+	f.DurationVar(&o.Service.Time, "service-time", 0, "that a command takes of one of its store's servers, as in 2ms; others wait; 0: no queue")
+	f.IntVar(&o.Service.Servers, "servers", 1, "commands that a store serves at once, with --service-time")
+	f.StringVar((*string)(&o.Service.Spread), "service-spread", string(playground.Constant), "of the service time: constant or exponential")
 	f.StringVar(&o.TLS.CA, "tls-ca", "", "PEM `file` of the CA; clients must show a certificate signed by it")
 	f.StringVar(&o.TLS.Cert, "tls-cert", "", "PEM `file` of the certificate")
 	f.StringVar(&o.TLS.Key, "tls-key", "", "PEM `file` of its key")

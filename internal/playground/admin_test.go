@@ -40,6 +40,12 @@ func TestAdmin(t *testing.T) {
 		{"slow", "id=1&by=20ms", "slower by 20ms", func(s State) bool {
 			return s.Stores[0].Disturbance.SlowByMS == 20 && s.Stores[0].Disturbance.SlowShare == 1
 		}},
+		{"queue", "id=3&service-time=4ms&servers=2&service-spread=exponential", "2 servers, 4ms (exponential) for a command: 500 commands a second", func(s State) bool {
+			q := s.Stores[2].Queue
+			return q != nil && q.ServiceMS == 4 && q.Spread == Exponential && q.Servers == 2 && q.Capacity == 500 && q.WaitMS == 0 && s.Stores[2].Disturbance == nil
+		}},
+		{"queue", "id=3&service-time=0s", "no queue", func(s State) bool { return s.Stores[2].Queue == nil }},
+		{"queue", "id=3&service-time=1ms", "1 server, 1ms (constant) for a command: 1000 commands a second", nil},
 		{"busy", "id=2&share=0.25", "0.25", func(s State) bool { return s.Stores[1].Disturbance.BusyShare == 0.25 }},
 		{"raw-error", "id=2&share=1&text=no+disk", "1", func(s State) bool { return s.Stores[1].Disturbance.ErrorText == "no disk" }},
 		{"lose", "id=2&share=0.5&count=7", "lose: a share of 0.5 of the writes, 7 times", func(s State) bool { return s.Stores[1].Disturbance.SilentShares["lose"] == 0.5 }},
@@ -48,7 +54,9 @@ func TestAdmin(t *testing.T) {
 		{"reset", "id=1", "connections reset: 0", nil},
 		{"stop-pd", "", "PD is down", func(s State) bool { return !s.PD.Up }},
 		{"start-pd", "", "PD is up", func(s State) bool { return s.PD.Up }},
-		{"restore", "", "all is well", func(s State) bool { return s.Stores[0].Disturbance == nil && s.Stores[1].Disturbance == nil }},
+		{"restore", "", "all is well", func(s State) bool {
+			return s.Stores[0].Disturbance == nil && s.Stores[1].Disturbance == nil && s.Stores[2].Queue == nil
+		}},
 	} {
 		params, err := url.ParseQuery(strings.Replace(tt.params, "region=4", "region="+firstRegion(c), 1))
 		if err != nil {
@@ -75,6 +83,12 @@ func TestAdmin(t *testing.T) {
 		{"busy", "id=1&share=NaN", "want 0 to 1"},
 		{"swap", "id=1&count=-1", `count="-1": want a whole number`},
 		{"move-leaders", "to=1", "to needs region"},
+		{"queue", "id=1", `parameter "service-time"`},
+		{"queue", "id=1&service-time=-1s", "service time of -1s: want up to 1h0m0s"},
+		{"queue", "id=1&service-time=1s&servers=0", "0 servers serve nothing"},
+		{"queue", "id=1&service-time=1s&servers=1001", "1001 servers: want 1 to 1000"},
+		{"queue", "id=1&service-time=1s&servers=18446744073709551615", "want 1 to 1000"},
+		{"queue", "id=1&service-time=1s&service-spread=normal", `spread "normal" of service times: want constant or exponential`},
 	} {
 		params, err := url.ParseQuery(tt.params)
 		if err != nil {

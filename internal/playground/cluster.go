@@ -92,6 +92,7 @@ func (c *Cluster) start() error {
 		c.stores = append(c.stores, s)
 	}
 	for _, s := range c.stores {
+		s.disturb(func(now *trouble) { now.queue = newQueue(c.opts.Service) })
 		if err := s.start(); err != nil {
 			return err
 		}

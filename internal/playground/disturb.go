@@ -220,13 +220,13 @@ func (c *Cluster) StopPD() error {
 // StartPD starts PD again at its old address.
 func (c *Cluster) StartPD() error { return c.change(c.pd.server.start) }
 
-// Restore ends all disturbances: PD and all stores are up and undisturbed, and leaders are spread over the stores as at the start.
-// Splits and merges stay.
+// Restore ends all disturbances: PD and all stores are up and undisturbed, with the queues and leaders spread over the stores as at
+// the start. Splits and merges stay.
 func (c *Cluster) Restore() error {
 	return c.change(func() error {
 		err := c.pd.server.start()
 		for _, s := range c.stores {
-			s.disturb(func(now *trouble) { *now = trouble{} })
+			s.disturb(func(now *trouble) { *now = trouble{queue: newQueue(c.opts.Service)} })
 			err = errors.Join(err, s.start())
 		}
 		_, leadErr := c.topology.relead(func(r *region) *metapb.Peer {

@@ -245,6 +245,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"split keys":    {Regions: 2, SplitKeys: [][]byte{[]byte("a")}},
 		"TLS":           {TLS: TLS{CA: "ca.pem"}},
 		"election":      {ElectionDelay: -1},
+		"service time":  {Service: Service{Time: -1}},
+		"servers":       {Service: Service{Time: time.Second, Servers: -1}},
 	} {
 		if c, err := Start(t.Context(), opts); err == nil {
 			t.Errorf("%s: started", name)

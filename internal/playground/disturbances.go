@@ -110,6 +110,23 @@ var disturbances = []Disturbance{
 		},
 	},
 	{
+		Name: "queue", Doc: "serve commands of a store by so many servers, so that its capacity is known",
+		Params: []Param{
+			paramStore,
+			{Name: "service-time", Doc: "that a command takes of a server, as in 2ms; 0s ends it", Required: true},
+			{Name: "servers", Doc: "how many commands are served at once", Default: "1"},
+			{Name: "service-spread", Doc: "of the service time: constant or exponential", Default: "constant"},
+		},
+		do: func(c *Cluster, a *arguments) (string, error) {
+			id := a.number("id")
+			s := Service{Time: a.duration("service-time"), Servers: int(min(a.number("servers"), maxServers+1)), Spread: Spread(a.text("service-spread"))}
+			if a.err == nil && s.Servers == 0 {
+				return "", errors.New("0 servers serve nothing: want 1 or more; --service-time 0s ends the queue")
+			}
+			return a.done("%s", func() (any, error) { return s, c.SetService(id, s) })
+		},
+	},
+	{
 		Name: "busy", Doc: "answer commands of a store with ServerIsBusy", Params: []Param{paramStore, paramShare},
 		do: func(c *Cluster, a *arguments) (string, error) {
 			id, share := a.number("id"), a.share("share")

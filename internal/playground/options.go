@@ -62,6 +62,7 @@ type Options struct {
 	API       API      // whose keys the regions are split at; default RawAPI. Regions that are split at raw keys break transactions under API V1
 
 	ElectionDelay time.Duration // from the loss of a leader to the next one; default 1 s
+	Service       Service       // of each store; by default commands are served as they come
 
 	OwnProcess bool // nothing else is in the process: the CPU and the memory of a single store are the process's
 
@@ -111,6 +112,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	var err error
 	if o.APIVersion, err = ParseAPIVersion(string(o.APIVersion)); err != nil {
+		return o, err
+	}
+	if o.Service, err = o.Service.withDefaults(); err != nil {
 		return o, err
 	}
 	if _, _, err = net.SplitHostPort(o.PDAddr); err != nil {

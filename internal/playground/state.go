@@ -35,6 +35,7 @@ type StoreState struct {
 	Regions int    `json:"regions"`
 	Leaders int    `json:"leaders"`
 
+	Queue       *QueueState       `json:"queue,omitempty"`
 	Disturbance *DisturbanceState `json:"disturbance,omitempty"`
 
 	Commands     map[string]uint64 `json:"commands"`      // that came in BatchCommands messages
@@ -43,6 +44,15 @@ type StoreState struct {
 	MessageSizes map[string]uint64 `json:"message_sizes"` // messages by their number of commands: "1", "2-3", "4-7", …
 	RegionErrors map[string]uint64 `json:"region_errors"` // answers by type of region error
 	SilentFaults map[string]uint64 `json:"silent_faults"` // writes, or rows of scans, that fell to each
+}
+
+// QueueState is a store's servers, and how long they would let a command wait that comes now.
+type QueueState struct {
+	ServiceMS float64 `json:"service_ms"`
+	Spread    Spread  `json:"spread"`
+	Servers   int     `json:"servers"`
+	Capacity  float64 `json:"capacity_per_s"` // commands
+	WaitMS    float64 `json:"wait_ms"`
 }
 
 // DisturbanceState is what goes wrong on a store at present.
@@ -127,9 +137,16 @@ func (s *store) state() StoreState {
 			st.SilentFaults[f.String()] = n
 		}
 	}
-	if d := s.trouble.Load(); d != nil && !d.over(time.Now()) {
+	d, now := s.trouble.Load(), time.Now()
+	if d == nil {
+		return st
+	}
+	if q := d.queue; q != nil {
+		st.Queue = &QueueState{ServiceMS: milliseconds(q.Time), Spread: q.Spread, Servers: q.Servers, Capacity: q.Capacity(), WaitMS: milliseconds(q.wait(now))}
+	}
+	if d.disturbs(now) {
 		st.Disturbance = &DisturbanceState{
-			StalledForMS: milliseconds(max(0, time.Until(d.stalledUntil))), SlowByMS: milliseconds(d.slowBy), SlowShare: d.slowShare,
+			StalledForMS: milliseconds(max(0, d.stalledUntil.Sub(now))), SlowByMS: milliseconds(d.slowBy), SlowShare: d.slowShare,
 			BusyShare: d.busyShare, ErrorShare: d.errorShare, ErrorText: d.errorText, SilentShares: map[string]float64{},
 		}
 		for f, on := range d.silent {

@@ -67,7 +67,7 @@ func unary[Q, R any](ctx context.Context, s *store, cmd command, req *Q, serve f
 	s.stats.unary[cmd].Add(1)
 	var f fault
 	if d := s.trouble.Load(); d != nil {
-		f = d.strike()
+		f = d.strike(cmd, arrived)
 		if err := s.hold(ctx, arrived.Add(f.delay)); err != nil {
 			return nil, status.FromContextError(err).Err()
 		}

@@ -3,7 +3,9 @@
 package playground
 
 import (
+	"cmp"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +15,8 @@ import (
 )
 
 // BatchCommands serves one stream. The commands of a message are served where they were received, one after another, and answered
-// by one message: with nothing in the way this costs no goroutine and no allocation. Commands that a disturbance delays and heavy
-// ones leave this path together, on a goroutine of their own, so that they hold up nothing that came with or after them.
+// by one message: with nothing in the way this costs no goroutine and no allocation. Commands that a disturbance or a queue delays and
+// heavy ones leave this path together, on a goroutine of their own, so that they hold up nothing that came with or after them.
 func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 	var (
 		sending  sync.Mutex
@@ -58,7 +60,7 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		if err := s.serve(x, now.slots, now.faults, reply); err != nil {
 			return err
 		}
-		if len(later.slots) == 0 {
+		if len(later) == 0 {
 			continue
 		}
 		owned := x
@@ -66,9 +68,12 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		x.done = owned.done
 		detached.Go(func() {
 			defer owned.free()
-			if s.hold(stream.Context(), later.due) == nil {
+			for _, p := range later {
+				if s.hold(stream.Context(), owned.arrived.Add(p.delay)) != nil {
+					return
+				}
 				// An error here is the stream's own end, which RecvMsg reports.
-				_ = s.serve(owned, later.slots, later.faults, reply)
+				_ = s.serve(owned, p.slots, p.faults, reply)
 			}
 		})
 	}
@@ -109,7 +114,7 @@ func (s *store) waiting(d *trouble, x *exchange) (all []waiting) {
 			i++
 			continue
 		}
-		own, f := newExchange(), d.strike()
+		own, f := newExchange(), d.strike(taken.cmd, x.arrived)
 		own.arrived, own.used = x.arrived, 1
 		own.slots = []*slot{{id: taken.id, cmd: taken.cmd, other: taken.other}}
 		taken.other.Cmd = nil
@@ -120,23 +125,23 @@ func (s *store) waiting(d *trouble, x *exchange) (all []waiting) {
 	return all
 }
 
-// portion is a part of a message: commands, what happens to each, and when.
+// portion is a part of a message: commands that are served together, what happens to each, and how long after their arrival.
 type portion struct {
 	slots  []*slot
 	faults []fault
-	due    time.Time
+	delay  time.Duration
 }
 
 func (p *portion) add(s *slot, f fault) {
 	p.slots, p.faults = append(p.slots, s), append(p.faults, f)
 }
 
-// divide separates the commands of a message that are served at once from those that are delayed or heavy.
-func (s *store) divide(d *trouble, x *exchange) (now, later portion) {
-	later.due = x.arrived
+// divide separates the commands of a message that are served at once from those that are delayed or heavy, which come in the order
+// in which they are due.
+func (s *store) divide(d *trouble, x *exchange) (now portion, later []portion) {
 	stalled := d.stalled(x.arrived)
 	for _, slot := range x.slots[:x.used] {
-		f := d.strike()
+		f := d.strike(slot.cmd, x.arrived)
 		if empty := slot.other.GetEmpty(); slot.cmd == cmdEmpty && empty != nil {
 			f.delay += time.Duration(min(empty.DelayTime, maxEmptyDelay)) * time.Millisecond
 		}
@@ -144,11 +149,12 @@ func (s *store) divide(d *trouble, x *exchange) (now, later portion) {
 			now.add(slot, f)
 			continue
 		}
-		later.add(slot, f)
-		if due := x.arrived.Add(f.delay); due.After(later.due) {
-			later.due = due
+		if n := len(later); n == 0 || later[n-1].delay != f.delay {
+			later = append(later, portion{delay: f.delay})
 		}
+		later[len(later)-1].add(slot, f)
 	}
+	slices.SortStableFunc(later, func(a, b portion) int { return cmp.Compare(a.delay, b.delay) })
 	return now, later
 }
 

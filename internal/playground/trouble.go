@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// trouble is what goes wrong on a store at present. It never changes after it is set; nil means nothing.
+// trouble is what goes wrong on a store at present, and what else delays its commands. It never changes after it is set; nil means nothing.
 type trouble struct {
 	stalledUntil time.Time     // no command is served before
 	slowBy       time.Duration // a share of commands is served this much later
@@ -17,19 +17,21 @@ type trouble struct {
 	errorShare   float64 // a share is answered with an error that is not a region error
 	errorText    string
 	silent       [silentFaults]*silent
+	queue        *queue // nil: commands are served as they come
 
 	replaced chan struct{} // closed when something else is true
 }
 
 // fault is what trouble does to one command, besides a stall.
 type fault struct {
-	delay time.Duration
+	delay time.Duration // from its arrival until it is served
 	busy  bool
 	text  string
 }
 
-// strike decides the fate of a command that arrives now, a stall apart.
-func (d *trouble) strike() fault {
+// strike decides the fate of a command that arrives now, a stall apart. What is refused as busy does not queue; neither do Empty
+// commands, with which clients ask whether a store is well.
+func (d *trouble) strike(cmd command, now time.Time) fault {
 	var f fault
 	if d == nil {
 		return f
@@ -41,6 +43,13 @@ func (d *trouble) strike() fault {
 	if chance(d.errorShare) {
 		f.text = d.errorText
 	}
+	if d.queue != nil && !f.busy && cmd != cmdEmpty {
+		from := now
+		if d.stalled(now) {
+			from = d.stalledUntil
+		}
+		f.delay += d.queue.take(from).Sub(now)
+	}
 	return f
 }
 
@@ -49,9 +58,9 @@ func (d *trouble) stalled(now time.Time) bool { return d != nil && d.stalledUnti
 
 func chance(share float64) bool { return share > 0 && rand.Float64() < share }
 
-// over tells that nothing is left of it.
-func (d *trouble) over(now time.Time) bool {
-	return !d.stalled(now) && d.slowShare == 0 && d.busyShare == 0 && d.errorShare == 0 && d.silent == [silentFaults]*silent{}
+// disturbs tells whether anything goes wrong; a queue is none of that.
+func (d *trouble) disturbs(now time.Time) bool {
+	return d.stalled(now) || d.slowShare > 0 || d.busyShare > 0 || d.errorShare > 0 || d.silent != [silentFaults]*silent{}
 }
 
 // disturb changes what goes wrong on a store.
@@ -65,7 +74,7 @@ func (s *store) disturb(change func(*trouble)) {
 		change(&next)
 		next.replaced = make(chan struct{})
 		set := &next
-		if next.over(time.Now()) {
+		if !next.disturbs(time.Now()) && next.queue == nil {
 			set = nil
 		}
 		if s.trouble.CompareAndSwap(old, set) {
