@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
 )
@@ -22,8 +23,9 @@ const DocumentVersion = 1
 
 // Document is what `--format json` prints; docs/json.md describes every field.
 type Document struct {
-	Version int       `json:"version"`
-	Runs    []*Report `json:"runs"`
+	Version int               `json:"version"`
+	Runs    []*Report         `json:"runs"`
+	Foreign []*foreign.Result `json:"foreign,omitempty"` // what other tools have measured
 }
 
 // Code is the exit code of the gravest verdict among the runs, in the order in
@@ -34,6 +36,11 @@ func (d *Document) Code() int {
 	for _, r := range d.Runs {
 		if slices.Index(gravity, r.Verdict.Code) > slices.Index(gravity, worst) {
 			worst = r.Verdict.Code
+		}
+	}
+	for _, r := range d.Foreign {
+		if slices.Index(gravity, r.Code()) > slices.Index(gravity, worst) {
+			worst = r.Code()
 		}
 	}
 	return worst

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
 )
@@ -234,4 +236,34 @@ func LoadAll(paths ...string) ([]*Run, error) {
 		}
 	}
 	return runs, nil
+}
+
+// LoadAny loads what paths stand for: runs, as [LoadAll] does, and results of other tools.
+func LoadAny(o foreign.Options, paths ...string) (runs []*Run, others []*foreign.Result, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		noRun := error(nil)
+		if info.IsDir() {
+			more, err := LoadAll(path)
+			if err == nil {
+				runs = append(runs, more...)
+				continue
+			}
+			if noRun = err; !errors.Is(err, results.ErrNoRun) {
+				return nil, nil, err
+			}
+		}
+		more, err := foreign.Load(path, o)
+		if errors.Is(err, foreign.ErrNone) && noRun != nil {
+			err = fmt.Errorf("%w; and %w", noRun, foreign.ErrNone)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		others = append(others, more...)
+	}
+	return runs, others, nil
 }

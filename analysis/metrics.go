@@ -20,13 +20,16 @@ type Metric = measure.Metric
 // Metrics are the numbers of a [Latency], in the order in which reports show them.
 var Metrics = measure.Metrics
 
-// MetricsOf are the numbers that a report shows of a latency: [Metrics], or those that it was asked for.
-func MetricsOf(p *Report) []Metric {
-	if len(p.Percentiles) == 0 {
+// MetricsOf are the numbers that a report shows of a latency.
+func MetricsOf(p *Report) []Metric { return MetricsAt(p.Percentiles) }
+
+// MetricsAt are [Metrics] or, if there are any, those of percentiles that were asked for.
+func MetricsAt(percentiles []float64) []Metric {
+	if len(percentiles) == 0 {
 		return Metrics
 	}
 	shown := []Metric{MetricNamed("mean")}
-	for _, percent := range p.Percentiles {
+	for _, percent := range percentiles {
 		shown = append(shown, percentile(percent))
 	}
 	return append(shown, MetricNamed("max"))

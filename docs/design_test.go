@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/workload", "internal/store/kit", "internal/store/memory", "internal/servermetrics"},
 	{"internal/measure", "internal/manifest", "internal/store/tikv"},
 	{"internal/objective"},
-	{"internal/lane", "internal/results", "internal/metrics", "internal/store/rawkv", "internal/store/stream", "internal/store/storetest"},
+	{"internal/lane", "internal/results", "analysis/foreign", "internal/metrics", "internal/store/rawkv", "internal/store/stream", "internal/store/storetest"},
 	{"internal/worker", "internal/coordinator", "analysis", "analysis/internal/largerun"},
 	{"internal/localfleet", "internal/liveview", "analysis/render/chart"},
 	{"analysis/render"},

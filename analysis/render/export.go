@@ -80,6 +80,12 @@ func writeCSV(w io.Writer, d *analysis.Document) error {
 			header = append(header, prefix+m.Name)
 		}
 	}
+	if len(d.Foreign) > 0 {
+		header = append(header, "tool")
+		for _, m := range analysis.Metrics {
+			header = append(header, "unknown_time_us_"+m.Name)
+		}
+	}
 	out := csv.NewWriter(w)
 	if err := out.Write(header); err != nil {
 		return err
@@ -111,7 +117,17 @@ func writeCSV(w io.Writer, d *analysis.Document) error {
 			latencies(analysis.Metrics, never.ServiceUS, never.ResponseUS)
 			line = append(line, atLeast(k.ServiceUS), atLeast(k.ResponseUS), tooFewOf(k.ServiceUS), tooFewOf(k.ResponseUS))
 			latencies(further, k.ServiceUS, k.ResponseUS)
+			if len(line) < len(header) { // the other tools' columns
+				line = append(line, make([]string, len(header)-len(line))...)
+			}
 			if err := out.Write(line); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range d.Foreign {
+		for i := range r.Rows {
+			if err := out.Write(foreignLine(header, r, &r.Rows[i])); err != nil {
 				return err
 			}
 		}

@@ -63,6 +63,8 @@ type htmlPage struct {
 	Index  *grid // of several runs
 	Both   []template.HTML
 	Left   int // runs that are not in the charts of several
+
+	Foreign []foreignPage
 }
 
 // htmlRun is a report with its charts.
@@ -103,6 +105,10 @@ func writeHTML(w io.Writer, d *analysis.Document) error {
 		if drawing.err != nil {
 			return drawing.err
 		}
+	}
+	for i, r := range d.Foreign {
+		p.Title += " · " + printable(r.Name)
+		p.Foreign = append(p.Foreign, newForeignPage(r, fmt.Sprintf("f%d", i+1)))
 	}
 	return pageTemplate.Execute(w, &p)
 }

@@ -55,11 +55,15 @@ type (
 func writeJUnit(w io.Writer, d *analysis.Document) error {
 	all := junitSuites{Name: "kvbench"}
 	for _, r := range d.Runs {
-		s := junitOf(r)
+		all.Suites = append(all.Suites, junitOf(r))
+	}
+	for _, r := range d.Foreign {
+		all.Suites = append(all.Suites, junitOfForeign(r))
+	}
+	for _, s := range all.Suites {
 		all.Tests += s.Tests
 		all.Failures += s.Failures
 		all.Errors += s.Errors
-		all.Suites = append(all.Suites, s)
 	}
 	text, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {

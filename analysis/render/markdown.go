@@ -20,6 +20,12 @@ func writeMarkdown(w io.Writer, d *analysis.Document) error {
 		}
 		m.report(r)
 	}
+	for i, r := range d.Foreign {
+		if i+len(d.Runs) > 0 {
+			m.line("")
+		}
+		m.foreign(r)
+	}
 	_, err := io.WriteString(w, m.String())
 	return err
 }

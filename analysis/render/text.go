@@ -27,6 +27,12 @@ func writeText(w io.Writer, d *analysis.Document, style Style) error {
 		}
 		t.report(r)
 	}
+	for i, r := range d.Foreign {
+		if i+len(d.Runs) > 0 {
+			t.line("")
+		}
+		t.foreign(r)
+	}
 	_, err := io.WriteString(w, t.printed())
 	return err
 }

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/objective"
@@ -24,13 +26,16 @@ const usage = `Report on the results of kvbench runs.
 
 usage: analyzer [flags] DIR...
 
-DIR is the directory of a run, or one that holds those of several.
+DIR is the directory of a run, or one that holds those of several; or that of a
+tikvbench run, HdrHistogram interval logs (.hdr, .hlog, each alone or a folder
+of one run's), or what go-ycsb or YCSB printed.
 
 examples:
   go run ./cmd/analyzer results/20260314-150926-c0ffee
   go run ./cmd/analyzer --format json results | jq '.runs[].ops_per_s'
   go run ./cmd/analyzer --format html -o report.html results
   go run ./cmd/analyzer --verdict results && echo valid
+  go run ./cmd/analyzer --unit us READ.hdr UPDATE.hdr
   go run ./cmd/analyzer --verdict --slo 'READ service p99 < 5ms' results
 
 flags:
@@ -46,6 +51,8 @@ flags:
                'errors < 0.1%', 'rate >= 99%' or 'rate >= 50000/s' (repeatable)
   --slo-file FILE
                with an objective on each line; what follows a # is a comment
+  --unit U     of the values in interval logs that do not tell theirs: ns, us
+               or ms
   --verdict    exit with the verdict's code
 
 exit codes:
@@ -68,7 +75,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		verdict = flags.Bool("verdict", false, "")
 		asked   = flags.String("percentiles", "", "")
 		slo     []objective.Objective
+		unit    foreign.Unit
 	)
+	flags.Var(&unit, "unit", "")
 	flags.Var(objective.One(&slo), "slo", "")
 	flags.Var(objective.Lines(&slo), "slo-file", "")
 	flags.Usage = func() {}
@@ -91,15 +100,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "analyzer: %v; see analyzer --help\n", err)
 		return exitcode.Usage
 	}
-	runs, err := analysis.LoadAll(flags.Args()...)
-	if err != nil {
+	runs, others, err := analysis.LoadAny(foreign.Options{Unit: unit, Percentiles: percentiles}, flags.Args()...)
+	if err == nil {
+		err = analysis.Demand(runs, others, slo...)
+	}
+	doc := analysis.SummarizeAt(percentiles, runs...)
+	doc.Foreign = others
+	if err = cmp.Or(err, render.Check(doc, form)); err != nil {
 		fmt.Fprintf(stderr, "analyzer: %s\n", printable.Text(err.Error()))
 		return exitcode.Usage
 	}
-	for _, r := range runs {
-		r.Demand(slo...)
-	}
-	doc := analysis.SummarizeAt(percentiles, runs...)
 	if form == render.HGRM {
 		err = render.Spectra(stdout, *file, runs...)
 	} else {

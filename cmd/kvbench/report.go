@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/objective"
@@ -30,6 +31,7 @@ type reportFlags struct {
 
 	percentiles percentiles
 	slo         []objective.Objective // beside those of the runs
+	unit        foreign.Unit          // of interval logs that do not tell theirs
 }
 
 // percentiles is the value of the flag that names those that a report shows.
@@ -95,14 +97,18 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	runs, err := analysis.LoadAll(paths...)
+	runs, others, err := analysis.LoadAny(foreign.Options{Unit: r.unit, Percentiles: r.percentiles}, paths...)
 	if err != nil {
 		return usage(err)
 	}
-	for _, run := range runs {
-		run.Demand(r.slo...)
+	if err := analysis.Demand(runs, others, r.slo...); err != nil {
+		return usage(err)
 	}
 	doc := analysis.SummarizeAt(r.percentiles, runs...)
+	doc.Foreign = others
+	if err := render.Check(doc, format); err != nil {
+		return usage(err)
+	}
 	if format == render.HGRM {
 		folder := r.file
 		if folder == "-" {
@@ -118,6 +124,12 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 		return &exitcode.Error{Code: code}
 	}
 	return nil
+}
+
+// addUnit adds the flag for the unit of what other tools have measured.
+func addUnit(cmd *cobra.Command, unit *foreign.Unit) {
+	cmd.Flags().Var(unit, "unit", "of the values in HdrHistogram interval logs that do not tell theirs: "+strings.Join(foreign.UnitNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("unit", fixed(foreign.UnitNames()...)) // fails only for a flag that is not there
 }
 
 // show writes to where the flags say.
@@ -158,11 +170,15 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Use:     "analyze DIR…",
 		GroupID: "results",
 		Short:   "Report on results (the same as go run ./cmd/analyzer)",
-		Long:    "Report on the results of runs. DIR is the folder of a run, or one that holds those of several.",
+		Long: `Report on the results of runs. DIR is the folder of a run, or one that holds those of several; or the folder of a tikvbench run,
+HdrHistogram interval logs (.hdr, .hlog, each alone or a folder of one run's), or what go-ycsb or YCSB printed.`,
 		Example: `  kvbench analyze results/20260102-150405-abcdef
   kvbench analyze --format html -o report.html results
   kvbench analyze --json results | jq '.runs[].ops_per_s'
   kvbench analyze --verdict results && echo valid
+  kvbench analyze tikvbench-results/kvbench-20260102-150405
+  kvbench analyze --unit us READ.hdr UPDATE.hdr
+  go-ycsb run tikv -P workloada | tee go-ycsb.txt; kvbench analyze go-ycsb.txt
   kvbench analyze --verdict --slo 'READ service p99 < 5ms' --slo 'errors < 0.1%' results`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRunDirs,
@@ -176,6 +192,7 @@ func (a *app) analyzeCommand() *cobra.Command {
 	}
 	report.add(cmd, render.Reports)
 	addObjectives(cmd.Flags(), &report.slo)
+	addUnit(cmd, &report.unit)
 	cmd.Flags().BoolVar(&verdict, "verdict", false, "exit with the verdict's code (kvbench help exit-codes)")
 	return cmd
 }

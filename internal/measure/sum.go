@@ -17,13 +17,39 @@ func (s *Sum) Add(p *Packed) {
 	s.highest = max(s.highest, p.highest)
 	s.total += p.total
 	for i, bucket := range p.buckets {
-		b := s.blocks[bucket>>halfBits]
-		if b == nil {
-			b = new([half]int64)
-			s.blocks[bucket>>halfBits] = b
-		}
-		b[bucket%half] += p.counts[i]
+		s.block(int(bucket >> halfBits))[bucket%half] += p.counts[i]
 	}
+}
+
+// Record counts a value in microseconds n times; what lies beyond [Highest] is counted there, as by a lane.
+func (s *Sum) Record(us, n int64) {
+	s.highest = Highest
+	s.total += n
+	bucket := bucketOf(max(0, min(us, Highest)))
+	s.block(bucket >> halfBits)[bucket%half] += n
+}
+
+// Merge counts what o has counted.
+func (s *Sum) Merge(o *Sum) {
+	s.highest = max(s.highest, o.highest)
+	s.total += o.total
+	for i, from := range o.blocks {
+		if from == nil {
+			continue
+		}
+		to := s.block(i)
+		for j, n := range from {
+			to[j] += n
+		}
+	}
+}
+
+// block returns one of the blocks of buckets, which is made if need be.
+func (s *Sum) block(i int) *[half]int64 {
+	if s.blocks[i] == nil {
+		s.blocks[i] = new([half]int64)
+	}
+	return s.blocks[i]
 }
 
 // Count returns the number of values.

@@ -58,3 +58,32 @@ func TestSumBeyond(t *testing.T) {
 		t.Errorf("%v, %d beyond", values, beyond)
 	}
 }
+
+// Values that are recorded, and sums that are merged, count as they do in the library.
+func TestSumRecordAndMerge(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 8))
+	var parts [3]Sum
+	want := NewHDR()
+	for i := range parts {
+		for range 1000 {
+			us, n := int64(math.Exp(random.Float64()*math.Log(Highest/3))), 1+random.Int64N(9)
+			parts[i].Record(us, n)
+			if err := want.RecordValues(us, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var s Sum
+	for i := range parts {
+		s.Merge(&parts[i])
+	}
+	if !s.HDR().Equals(want) || s.Count() != want.TotalCount() {
+		t.Error("the merged sums are not what the library counts")
+	}
+	s.Record(2*Highest, 1)
+	s.Record(-1, 1)
+	if values, beyond := s.Quantiles(0, 100); values[0] != 0 || beyond != 1 || s.Count() != want.TotalCount()+2 {
+		t.Errorf("out of range: %v, %d beyond, %d values", values, beyond, s.Count())
+	}
+}

@@ -103,6 +103,9 @@ func WorkerDir(run, worker string) (string, error) {
 	return filepath.Join(run, worker), nil
 }
 
+// ErrNoRun is of a directory that neither is that of a run nor holds any.
+var ErrNoRun = errors.New("no run in it")
+
 // Find returns the directories of runs that path stands for: itself, or those
 // in it, oldest first. Symbolic links are followed for path itself, and nowhere below it.
 func Find(path string) ([]string, error) {
@@ -140,7 +143,7 @@ func Find(path string) ([]string, error) {
 		}
 	}
 	if len(runs) == 0 {
-		return nil, fmt.Errorf("%s: no run in it: want the directory of a run, with %s in it, or one that holds such directories", path, RunFile)
+		return nil, fmt.Errorf("%s: %w: want the directory of a run, with %s in it, or one that holds such directories", path, ErrNoRun, RunFile)
 	}
 	return runs, nil
 }
