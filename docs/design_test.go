@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/measure", "internal/manifest", "internal/store/tikv"},
 	{"internal/objective"},
 	{"internal/lane", "internal/results", "analysis/foreign", "internal/metrics", "internal/store/rawkv", "internal/store/stream", "internal/store/storetest"},
-	{"internal/worker", "internal/coordinator", "analysis", "analysis/internal/largerun"},
+	{"internal/worker", "internal/coordinator", "internal/study", "analysis", "analysis/internal/largerun"},
 	{"internal/localfleet", "internal/liveview", "analysis/render/chart"},
 	{"analysis/render"},
 	{"cmd/kvbench", "cmd/analyzer"},

@@ -13,6 +13,7 @@ import (
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/study"
 	"github.com/kvbench/kvbench/workloads"
 )
 
@@ -30,6 +31,9 @@ func complete(cmd *cobra.Command) {
 		"on-loss":     fixed("continue", "stop"),
 		"run":         completeRuns,
 		"api":         fixed(string(playground.RawAPI), string(playground.TxnAPI)),
+		"order":       fixed(study.Interleaved, study.Random),
+		"load":        fixed(study.Never, study.Once, study.Each),
+		"vary":        completeProperties,
 		"api-version": fixed(spec.Choices("tikv.apiversion")...),
 
 		"service-spread": fixed(string(playground.Constant), string(playground.Exponential)),

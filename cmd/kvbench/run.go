@@ -150,6 +150,9 @@ type bench struct {
 	settle       time.Duration // the cluster is waited for so long before a run
 	verify       bool          // the table, after a load
 	verifyWrites bool          // after a run
+
+	runID string // empty: a new one
+	aside *aside // nil: nothing is done beside a run
 }
 
 func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {
@@ -187,7 +190,11 @@ func (b *bench) do(ctx context.Context, fleet *coordinator.Fleet, job coordinato
 		}
 		job.Warn(done) // a run on a cluster that is not settled is marked as one
 	}
+	ended := b.aside.begin(ctx, fleet, &job)
 	summary, err := fleet.Run(ctx, job)
+	if beside := ended(); err == nil {
+		err = beside
+	}
 	if summary != nil {
 		all = append(all, summary)
 	}
@@ -257,6 +264,7 @@ func (b *bench) perform(first, second context.Context, s *spec.Spec, command str
 	}
 	job := coordinator.Job{
 		Spec:       s,
+		RunID:      b.runID,
 		Out:        b.out,
 		Versions:   map[string]string{"kvbench": version, "go": runtime.Version()},
 		Command:    command,

@@ -19,6 +19,7 @@ type specFlags struct {
 	flags      *pflag.FlagSet
 	values     map[string]*string // by flag name
 	noServers  bool               // leave the stores' own figures alone
+	varied     map[string]bool    // flags of a study that have several values, of which each run has one
 }
 
 // propertyFlags are flags that are shorter to write than their properties.
@@ -50,37 +51,29 @@ func addSpecFlags(f *pflag.FlagSet) *specFlags {
 
 // parse reads all layers: files, then environment, then -p, then flags. extra wins over all.
 func (s *specFlags) parse(env func(string) (string, bool), extra ...spec.Pair) (*spec.Spec, error) {
+	return s.parseWith(env, s.workloads, nil, extra...)
+}
+
+// parseWith reads all layers, with these files in the place of the flags', and more properties between environment and -p.
+func (s *specFlags) parseWith(env func(string) (string, bool), files []string, more []spec.Pair, extra ...spec.Pair) (*spec.Spec, error) {
 	var sources []spec.Source
 	var errs []error
-	for _, w := range s.workloads {
+	for _, w := range files {
 		source, err := spec.FileSource(w)
 		sources, errs = append(sources, source), append(errs, err)
 	}
 	source, err := spec.EnvSource(env)
 	sources, errs = append(sources, source), append(errs, err)
 
-	given := spec.Source{Name: "-p"}
-	for _, p := range s.properties {
-		key, value, ok := strings.Cut(p, "=")
-		if !ok {
-			errs = append(errs, fmt.Errorf("-p %s: write -p key=value", p))
-			continue
-		}
-		given.Pairs = append(given.Pairs, spec.Pair{Key: key, Value: value, Where: "-p"})
-	}
-	flags := spec.Source{Name: "flags"}
-	for _, p := range propertyFlags {
-		if s.flags.Changed(p.flag) {
-			flags.Pairs = append(flags.Pairs, spec.Pair{Key: p.property, Value: *s.values[p.flag], Where: "--" + p.flag})
-		}
-	}
-	if s.noServers {
-		flags.Pairs = append(flags.Pairs, spec.Pair{Key: "tikv.servermetrics", Value: "0s", Where: "--no-server-metrics"})
-	}
-	if err := errors.Join(errs...); err != nil {
+	flags, err := s.given()
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	sources = append(sources, given, flags, spec.Source{Name: "verb", Pairs: extra})
+	return parseSources(append(sources, spec.Source{Name: "study", Pairs: more}, spec.Source{Name: "flags", Pairs: flags}, spec.Source{Name: "verb", Pairs: extra})...)
+}
+
+// parseSources reads layers, and makes a load fast where they leave that open.
+func parseSources(sources ...spec.Source) (*spec.Spec, error) {
 	parsed, err := spec.Parse(sources...)
 	if err != nil {
 		return nil, err
@@ -94,4 +87,26 @@ func (s *specFlags) parse(env func(string) (string, bool), extra ...spec.Pair) (
 		parsed.Warnings = append(parsed.Warnings, said)
 	}
 	return parsed, err
+}
+
+// given returns the properties of -p and, after them, of flags.
+func (s *specFlags) given() (pairs []spec.Pair, err error) {
+	var errs []error
+	for _, p := range s.properties {
+		key, value, ok := strings.Cut(p, "=")
+		if !ok {
+			errs = append(errs, fmt.Errorf("-p %s: write -p key=value", p))
+			continue
+		}
+		pairs = append(pairs, spec.Pair{Key: key, Value: value, Where: "-p"})
+	}
+	for _, p := range propertyFlags {
+		if s.flags.Changed(p.flag) && !s.varied[p.flag] {
+			pairs = append(pairs, spec.Pair{Key: p.property, Value: *s.values[p.flag], Where: "--" + p.flag})
+		}
+	}
+	if s.noServers {
+		pairs = append(pairs, spec.Pair{Key: "tikv.servermetrics", Value: "0s", Where: "--no-server-metrics"})
+	}
+	return pairs, errors.Join(errs...)
 }

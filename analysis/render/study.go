@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/internal/units"
+)
+
+// Studies are the formats that a study has.
+var Studies = []Format{Text, JSON, CSV}
+
+// Study writes a study in a format; style is for text alone.
+func Study(w io.Writer, s *analysis.Study, f Format, style Style) error {
+	switch f {
+	case JSON:
+		return writeJSON(w, s)
+	case CSV:
+		return writeStudyCSV(w, s)
+	}
+	return writeStudy(w, s, style)
+}
+
+// writeStudy writes a study for people.
+func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
+	t := &text{style: style}
+	t.remark("", t.paint(bold, "study "+printable(s.ID))+" · "+studyState(s))
+	if s.Ended != "" {
+		t.prose("ended    ", yellow, printable(s.Ended))
+	}
+	t.line("")
+	rates, latencies, left := studyRows(s)
+	t.table(rates, left, len(rates[0])-1)
+	t.line("")
+	t.table(latencies, left, -1)
+	t.line("")
+	t.prose("", "", studyNote(s))
+	for _, c := range s.Cells {
+		for _, r := range c.Failed {
+			t.remark(red, fmt.Sprintf("failed: %s, repeat %d: %s (%s)", printable(studyTitle(s, c)), r.Repeat, printable(r.Text), printable(r.RunID)))
+		}
+	}
+	_, err := io.WriteString(w, t.printed())
+	return err
+}
+
+// studyState says how far a study is.
+func studyState(s *analysis.Study) string {
+	state := fmt.Sprintf("%d %s", s.Steps, units.Plural(int64(s.Steps), "run", "runs"))
+	if s.Left > 0 {
+		state += fmt.Sprintf(", of which %d %s not done", s.Left, units.Plural(int64(s.Left), "is", "are"))
+	}
+	return state
+}
+
+// studyNote says what the numbers are.
+func studyNote(s *analysis.Study) string {
+	time := "service time, from when an operation was sent"
+	for _, c := range s.Cells {
+		if c.ResponseUS != nil {
+			time = "response time, from when an operation was due"
+		}
+	}
+	return "Rate, in flight and CPU are medians over the repeats, with the least and the most of them. Latencies are " + time + ": percentiles of all repeats' " +
+		"histograms together, with the least and the most of one run. CPU is that of the busiest worker, of its cores."
+}
+
+// studyTitle names a cell, as in "B threadcount=4".
+func studyTitle(s *analysis.Study, c *analysis.Cell) string {
+	parts := []string{}
+	if c.Variant != "" {
+		parts = append(parts, c.Variant)
+	}
+	for i, key := range s.Varied {
+		parts = append(parts, key+"="+c.Values[i])
+	}
+	return strings.Join(parts, " ")
+}
+
+// variants tells whether cells have names.
+func variants(s *analysis.Study) bool { return len(s.Cells) > 0 && s.Cells[0].Variant != "" }
+
+// studyRows is a study as two tables, their heads first, of which the first so many columns are names.
+func studyRows(s *analysis.Study) (rates, latencies [][]string, left int) {
+	head := append([]string{}, s.Varied...)
+	if variants(s) {
+		head = append(head, "variant")
+	}
+	left = len(head)
+	rates = [][]string{append(head[:left:left], "runs", "rate", "least", "most", "in flight", "CPU", "limit")}
+	latencies = [][]string{append(head[:left:left], "p50", "", "p99", "", "p99.9", "")}
+	for _, c := range s.Cells {
+		names := append([]string{}, c.Values...)
+		if variants(s) {
+			names = append(names, c.Variant)
+		}
+		for i := range names {
+			names[i] = printable(names[i])
+		}
+		runs := strconv.Itoa(len(c.Runs))
+		if len(c.Failed) > 0 {
+			runs += fmt.Sprintf(" + %d failed", len(c.Failed))
+		}
+		rate, inFlight, cpu := [3]string{none, none, none}, none, none
+		if v := c.OpsPerS; v != nil {
+			rate = [3]string{units.Rate(v.Median), units.Rate(v.Min), units.Rate(v.Max)}
+			inFlight, cpu = units.Number(c.InFlight.Median), units.Percent(c.ClientCPU.Median)
+		}
+		rates = append(rates, append(names[:left:left], runs, rate[0], rate[1], rate[2], inFlight, cpu, cellLimit(c)))
+		row := names[:left:left]
+		if l := c.Latency(); l != nil {
+			for _, p := range []analysis.Pooled{l.P50, l.P99, l.P999} {
+				row = append(row, pooled(p), between(p))
+			}
+		} else {
+			row = append(row, none, "", none, "", none, "")
+		}
+		latencies = append(latencies, row)
+	}
+	return rates, latencies, left
+}
+
+// pooled shows a percentile of several runs together.
+func pooled(p analysis.Pooled) string {
+	switch {
+	case p.TooFew:
+		return none
+	case p.AtLeast:
+		return "> " + units.Micros(p.Value)
+	}
+	return units.Micros(p.Value)
+}
+
+// between shows in what the percentiles of the runs lie; nothing if that is one number.
+func between(p analysis.Pooled) string {
+	low, high := units.Micros(p.Min), units.Micros(p.Max)
+	if p.TooFew || low == high {
+		return ""
+	}
+	return low + "–" + high
+}
+
+// cellLimit says what the runs of a cell were limited by.
+func cellLimit(c *analysis.Cell) string {
+	count := make(map[string]int)
+	var order []string
+	for _, r := range c.Runs {
+		if count[r.LimitBy]++; count[r.LimitBy] == 1 {
+			order = append(order, r.LimitBy)
+		}
+	}
+	if len(order) == 1 {
+		return order[0]
+	}
+	for i, by := range order {
+		order[i] = fmt.Sprintf("%s (%d)", by, count[by])
+	}
+	return strings.Join(order, ", ")
+}
+
+// writeStudyCSV writes a line for each cell: numbers alone, in the units that the head names.
+func writeStudyCSV(w io.Writer, s *analysis.Study) error {
+	out := csv.NewWriter(w)
+	head := append([]string{}, s.Varied...)
+	head = append(head, "variant", "runs", "failed", "client_limit")
+	for _, name := range []string{"ops_per_s", "target_ops", "in_flight", "client_cpu_share"} {
+		head = append(head, name, name+"_min", name+"_max")
+	}
+	for _, time := range []string{"service_us_", "response_us_"} {
+		for _, name := range []string{"p50", "p99", "p99_9"} {
+			head = append(head, time+name, time+name+"_min", time+name+"_max")
+		}
+	}
+	if err := out.Write(head); err != nil {
+		return err
+	}
+	for _, c := range s.Cells {
+		row := append([]string{}, c.Values...)
+		row = append(row, c.Variant, strconv.Itoa(len(c.Runs)), strconv.Itoa(len(c.Failed)), strconv.Itoa(c.ClientLimit))
+		for _, v := range []*analysis.Spread{c.OpsPerS, c.TargetOps, c.InFlight, c.ClientCPU} {
+			row = append(row, spreadFields(v)...)
+		}
+		for _, l := range []*analysis.CellLatency{c.ServiceUS, c.ResponseUS} {
+			if l == nil {
+				l = &analysis.CellLatency{P50: analysis.Pooled{TooFew: true}, P99: analysis.Pooled{TooFew: true}, P999: analysis.Pooled{TooFew: true}}
+			}
+			for _, p := range []analysis.Pooled{l.P50, l.P99, l.P999} {
+				if p.TooFew {
+					row = append(row, spreadFields(nil)...)
+					continue
+				}
+				row = append(row, spreadFields(&analysis.Spread{Median: p.Value, Min: p.Min, Max: p.Max})...)
+			}
+		}
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// spreadFields are the numbers of a spread; empty where there are none.
+func spreadFields(v *analysis.Spread) []string {
+	if v == nil {
+		return []string{"", "", ""}
+	}
+	var fields []string
+	for _, x := range []float64{v.Median, v.Min, v.Max} {
+		fields = append(fields, strconv.FormatFloat(x, 'f', -1, 64))
+	}
+	return fields
+}

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/render"
+	"github.com/kvbench/kvbench/internal/coordinator"
+	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/plainfile"
+	"github.com/kvbench/kvbench/internal/printable"
+	"github.com/kvbench/kvbench/internal/spec"
+	"github.com/kvbench/kvbench/internal/study"
+	"github.com/kvbench/kvbench/internal/units"
+)
+
+//go:embed study.yaml
+var studyExample []byte
+
+func (a *app) studyCommand() *cobra.Command {
+	st := &studying{app: a}
+	cmd := &cobra.Command{
+		Use:     "study [FILE]",
+		GroupID: "load",
+		Short:   "Runs that answer a question together: a sweep of threads or targets, A against B",
+		Long: `Do the runs of a study, one after the other on the same workers, and report on them together: what each combination
+of what is varied came to, over all its repeats. The study is a file (kvbench study init writes one, with comments), or flags.
+--threads, --target, --batch, --clients and --driver take several values, as does --vary KEY=VALUES of any property:
+
+  1,2,8             these
+  1,2,4,…,1024      goes on as it began, times or plus the same; … may be written ...
+  10000..200000/10  so many values, evenly spaced, both ends among them
+
+Flags win over the file. A run that fails is kept as failed, and the study goes on; one that was broken off is carried on
+by kvbench study continue. It exits with 4 if a run failed, whatever others found.
+` + fleetHelp,
+		Example: `  kvbench study --threads 1,2,4,...,64 -w read --duration 20s --repeats 3
+  kvbench study --target 10000..200000/10 -w mixed --kube
+  kvbench study --vary fieldlength=100,1000 --driver rawkv,stream --load once -p recordcount=100000
+  kvbench study init >study.yaml
+  kvbench study study.yaml --dry-run
+  kvbench study study.yaml --workers 127.0.0.1:7070,127.0.0.1:7071
+  kvbench study continue results/threads-20260102-150405-abcdef --workers 127.0.0.1:7070,127.0.0.1:7071
+  kvbench study report results/threads-20260102-150405-abcdef --format html -o study.html`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	st.what = addSpecFlags(f)
+	f.StringArrayVar(&st.vary, "vary", nil, "`key=values` of a property that is varied, or of workload (repeatable)")
+	f.StringVar(&st.rules.name, "name", "", "of the study, and the beginning of its folder's (default: the file's)")
+	f.IntVar(&st.rules.repeats, "repeats", 1, "how often each combination is run")
+	f.StringVar(&st.rules.order, "order", study.Interleaved, "of the runs of each repeat: interleaved, or random")
+	f.DurationVar(&st.rules.pause, "pause", 0, "before every run but the first")
+	f.StringVar(&st.rules.load, "load", study.Never, "load the records before the runs: never, once for each cluster and shape of data, or before each run")
+	f.BoolVar(&st.dry, "dry-run", false, "show what would be done, and for how long, and do nothing")
+	st.addFleet(cmd)
+	f.StringVar(&st.bench.out, "out", "results", "`folder` that gets a folder for the study, with one for each run in it")
+	f.IntVar(&st.bench.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
+	f.Var(&share{&st.bench.limits.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%)")
+	f.Var(&share{&st.bench.limits.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
+	addObjectives(f, &st.bench.limits.SLO)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return st.begin(args) }
+	cmd.AddCommand(a.studyInitCommand(), a.studyContinueCommand(), a.studyReportCommand())
+	return cmd
+}
+
+func (a *app) studyInitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "init",
+		Short:   "Write a study file with comments, to begin with, to standard output",
+		Example: "  kvbench study init >study.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.stdout.Write(studyExample)
+			return err
+		},
+	}
+}
+
+func (a *app) studyContinueCommand() *cobra.Command {
+	st := &studying{app: a}
+	cmd := &cobra.Command{
+		Use:   "continue DIR",
+		Short: "Carry on a study that was broken off; what failed is tried again",
+		Long: `Carry on a study that was broken off, interrupted or ended early: all runs of its plan that are not done, and those that
+failed. The plan is the one that was made at the beginning, whatever has become of the study file. A run that a worker still has, since
+its coordinator was killed, is stopped first.`,
+		Example:           "  kvbench study continue results/threads-20260102-150405-abcdef --kube",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeStudies,
+	}
+	cmd.Flags().SortFlags = false
+	st.addFleet(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if _, err := st.report.format(); err != nil {
+			return err
+		}
+		s, err := study.Continue(args[0])
+		if err != nil {
+			return usage(err)
+		}
+		return st.conduct(s, false)
+	}
+	return cmd
+}
+
+func (a *app) studyReportCommand() *cobra.Command {
+	var report reportFlags
+	cmd := &cobra.Command{
+		Use:               "report DIR",
+		Short:             "Report on a study, also while it goes on",
+		Example:           "  kvbench study report results/threads-20260102-150405-abcdef --json | jq '.cells[].ops_per_s'",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeStudies,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := report.format(); err != nil {
+				return err
+			}
+			s, err := study.Open(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			return reportStudy(a, &report, s)
+		},
+	}
+	report.add(cmd, render.Studies)
+	return cmd
+}
+
+// studying is a study that is asked for.
+type studying struct {
+	app    *app
+	what   *specFlags
+	vary   []string
+	dry    bool
+	bench  bench // what its runs have in common
+	report reportFlags
+	rules  struct { // flags that win over the file's
+		name, order, load string
+		repeats           int
+		pause             time.Duration
+	}
+	env environment
+}
+
+// addFleet adds the flags of every verb that does runs of a study.
+func (st *studying) addFleet(cmd *cobra.Command) {
+	f := cmd.Flags()
+	st.bench.app, st.bench.lease = st.app, minLease
+	st.bench.fleet = addFleetFlags(f, true)
+	f.BoolVar(&st.bench.quiet, "quiet", false, "show no progress")
+	st.report.add(cmd, render.Studies)
+	st.env = environment{lookup: st.app.env}
+}
+
+// begin makes a new study, and carries it out.
+func (st *studying) begin(args []string) error {
+	if _, err := st.report.format(); err != nil {
+		return err
+	}
+	file, err := st.file(args)
+	if err != nil {
+		return usage(err)
+	}
+	plan, err := file.Plan(st)
+	if err != nil {
+		return usage(err)
+	}
+	for _, w := range plan.Warnings {
+		fmt.Fprintln(st.app.stderr, "kvbench: "+printable.Text(w))
+	}
+	limits := st.bench.limits
+	limits.SLO = file.SLO
+	s := study.Study{
+		Name: file.Name, Command: commandLine(st.env.found, st.app.args), Versions: map[string]string{"kvbench": version, "go": runtime.Version()},
+		Limits: limits, Rules: file.Rules, Cells: plan.Cells, Steps: plan.Steps,
+	}
+	if st.dry {
+		return st.show(&s)
+	}
+	if err := st.report.check(); err != nil {
+		return err
+	}
+	made, err := study.Make(st.bench.out, s, time.Now())
+	if err != nil {
+		return usage(err)
+	}
+	return st.conduct(made, true)
+}
+
+// file is the study that the arguments and flags describe.
+func (st *studying) file(args []string) (*study.File, error) {
+	f, err := &study.File{Name: "study", Rules: study.DefaultRules()}, error(nil)
+	if len(args) > 0 {
+		text, err := plainfile.Read(args[0], study.MaxSize)
+		if err != nil {
+			return nil, err
+		}
+		if f, err = study.Parse(filepath.Base(args[0]), text); err != nil {
+			return nil, err
+		}
+		if f.Name == "" {
+			f.Name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
+		}
+	}
+	varied, err := st.varied()
+	if err != nil {
+		return nil, err
+	}
+	f.Vary = append(f.Vary, varied...)
+	if len(st.what.workloads) > 0 {
+		f.Workloads = nil
+		for _, w := range st.what.workloads {
+			f.Workloads = append(f.Workloads, spec.Pair{Key: "workload", Value: w, Where: "-w"})
+		}
+	}
+	given, err := st.what.given()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range f.Vary {
+		if i := slices.IndexFunc(given, func(p spec.Pair) bool { return p.Key == d.Key }); i >= 0 {
+			return nil, fmt.Errorf("%s: %s is varied by the study (%s)", given[i].Where, d.Key, d.Values[0].Where)
+		}
+	}
+	changed, r := st.what.flags.Changed, &f.Rules
+	for flag, take := range map[string]func(){
+		"name":    func() { f.Name = st.rules.name },
+		"repeats": func() { r.Repeats = st.rules.repeats },
+		"order":   func() { r.Order = st.rules.order },
+		"pause":   func() { r.Pause = study.Duration(st.rules.pause) },
+		"load":    func() { r.Load = st.rules.load },
+	} {
+		if changed(flag) {
+			take()
+		}
+	}
+	f.SLO = append(f.SLO, st.bench.limits.SLO...)
+	return f, r.Check()
+}
+
+// varied is what flags say is varied.
+func (st *studying) varied() (all []study.Dimension, err error) {
+	add := func(where, key, text string) error {
+		values, err := study.Values(text)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", where, text, err)
+		}
+		d := study.Dimension{Key: key}
+		for _, v := range values {
+			d.Values = append(d.Values, spec.Pair{Key: key, Value: v, Where: where})
+		}
+		all = append(all, d)
+		return nil
+	}
+	st.what.varied = make(map[string]bool)
+	for _, p := range propertyFlags {
+		text := *st.what.values[p.flag]
+		several := strings.ContainsAny(text, ",…") || strings.Contains(text, "..")
+		if !slices.Contains(sweptFlags, p.flag) || !several || strings.Contains(text, "@") {
+			continue
+		}
+		st.what.varied[p.flag] = true
+		if err := add("--"+p.flag, p.property, text); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range st.vary {
+		key, text, ok := strings.Cut(v, "=")
+		if !ok {
+			return nil, fmt.Errorf("--vary %s: write --vary key=values", v)
+		}
+		if err := add("--vary", key, text); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// sweptFlags are those that may have several values.
+var sweptFlags = []string{"threads", "target", "batch", "clients", "driver", "arrival"}
+
+// Run makes the spec of a run of what the study says, implementing [study.Resolver].
+func (st *studying) Run(workloads []string, pairs []spec.Pair) (*spec.Spec, error) {
+	return st.what.parseWith(st.env.get, workloads, pairs, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench study"})
+}
+
+// Load makes the spec of a load, implementing [study.Resolver].
+func (st *studying) Load(pairs []spec.Pair) (*spec.Spec, error) {
+	return parseSources(spec.Source{Name: "study", Pairs: append(pairs, spec.Pair{Key: "dotransactions", Value: "false", Where: "kvbench study"})})
+}
+
+// show writes what a study is to do.
+func (st *studying) show(s *study.Study) error {
+	w := tabwriter.NewWriter(printable.Writer(st.app.stdout), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RUN\tREPEAT\tCELL\tWARM-UP AND WINDOW")
+	for i, step := range s.Steps {
+		length := "ends by count"
+		if l := s.Cells[step.Cell].Length(); l > 0 {
+			length = l.String()
+		}
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\n", i+1, step.Repeat, s.Cells[step.Cell].Title(), length)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(st.app.stdout, "\n"+lengthOf(s))
+	return err
+}
+
+// lengthOf says how long what is left of a study takes.
+func lengthOf(s *study.Study) string {
+	least, open := s.Length()
+	n := s.Left()
+	text := fmt.Sprintf("%d %s, %v at least", n, units.Plural(int64(n), "run", "runs"), least)
+	if open > 0 {
+		text += fmt.Sprintf(" beside %d that %s by count", open, units.Plural(int64(open), "ends", "end"))
+	}
+	text += "; to that come some seconds for the start and the end of each"
+	if s.Rules.Load != study.Never {
+		text += ", and the loads"
+	}
+	return text
+}
+
+// conduct does what is left of a study, and reports on all of it. Of a fresh one that could not begin nothing is kept.
+func (st *studying) conduct(s *study.Study, fresh bool) error {
+	a := st.app
+	say := func(text string) {
+		if !st.bench.quiet {
+			fmt.Fprintln(a.stderr, printable.Text(text))
+		}
+	}
+	first, second, release := a.interruptible()
+	defer release()
+	say("study " + s.Dir() + ": " + lengthOf(s))
+	err := s.Conduct(first, &studyRunner{studying: st, first: first, second: second, say: say})
+	if fresh && !s.Begun() {
+		return errors.Join(err, s.Discard())
+	}
+	err = errors.Join(err, s.Close())
+	if err != nil {
+		fmt.Fprintln(a.stderr, "kvbench: "+printable.Text(err.Error()))
+	}
+	if s.Left() > 0 {
+		fmt.Fprintf(a.stderr, "%s; carry on with: kvbench study continue %s\n", lengthOf(s), strings.TrimSpace(quoted(s.Dir())+" "+st.bench.fleet.given()))
+	}
+	reported := reportStudy(a, &st.report, s)
+	if code := exitcode.Of(err); code != exitcode.Valid {
+		return errors.Join(reported, &exitcode.Error{Code: code})
+	}
+	return reported
+}
+
+// studyRunner does the runs of a study as kvbench load and kvbench run do, implementing [study.Runner]. It connects to
+// the fleet anew for each, so that workers may have been replaced.
+type studyRunner struct {
+	*studying
+	first, second context.Context // the latter gives up at once
+	say           func(string)
+}
+
+func (r *studyRunner) Say(text string) { r.say(text) }
+
+func (r *studyRunner) Load(ctx context.Context, out string, c *study.Cell, again bool) error {
+	properties := maps.Clone(c.LoadProperties)
+	if again {
+		properties["reload"] = "true"
+	}
+	s, err := spec.ParseMap(properties)
+	if err != nil {
+		return err
+	}
+	b := r.bench
+	b.out, b.label = out, "load"
+	_, err = b.perform(ctx, r.second, s, r.command("load", properties))
+	if exitcode.Of(err) == exitcode.Valid {
+		return nil // that there is nothing to do may be said as an error
+	}
+	return err
+}
+
+func (r *studyRunner) Run(ctx context.Context, run *study.Run) (v study.Verdict, err error) {
+	s, err := run.Cell.Spec()
+	if err != nil {
+		return v, err
+	}
+	b := r.bench
+	b.out, b.runID, b.limits = run.Out, run.ID, run.Limits
+	b.label, b.note = run.Title, fmt.Sprintf("repeat %d", run.Repeat)
+	if run.During != nil {
+		b.aside = &aside{at: run.At, text: run.Text, do: run.During}
+	}
+	summaries, err := b.perform(ctx, r.second, s, r.command("run", run.Cell.Properties))
+	if len(summaries) == 0 || exitcode.Of(err) == exitcode.Interrupted {
+		if err == nil {
+			err = errors.New("nothing was measured")
+		}
+		return v, err
+	}
+	measured, unread := analysis.Load(summaries[0].Dir)
+	if unread != nil {
+		return v, errors.Join(err, unread)
+	}
+	verdict := measured.Report().Verdict
+	v.Code, v.Text = verdict.Code, verdict.Text
+	if code := exitcode.Of(err); code != exitcode.Valid { // what the coordinator saw beats what the analysis found
+		v.Code, v.Text = code, err.Error()
+	}
+	return v, nil
+}
+
+// command is what does a run again.
+func (r *studyRunner) command(verb string, properties map[string]string) string {
+	args := []string{verb}
+	for _, key := range slices.Sorted(maps.Keys(properties)) {
+		if key != "dotransactions" {
+			args = append(args, "-p", key+"="+properties[key])
+		}
+	}
+	return strings.TrimSpace(commandLine(nil, args) + " " + r.bench.fleet.given())
+}
+
+// Stop ends a run that was broken off, so that the workers are free.
+func (r *studyRunner) Stop(ctx context.Context, runID string) error {
+	if r.bench.fleet.workers == "" && !r.bench.fleet.kube {
+		return nil // local workers ended with their process
+	}
+	log := slog.New(slog.NewTextHandler(r.app.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	fleet, err := r.bench.fleet.reach(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer fleet.Close()
+	all, err := fleet.Status(ctx)
+	has := func(s coordinator.WorkerStatus) bool {
+		return s.Run.GetRunId() == runID && newStatusRow(s).State != "finished"
+	}
+	if err != nil || !slices.ContainsFunc(all, has) {
+		return err
+	}
+	r.say("run " + runID + " was broken off and goes on: it is stopped")
+	_, err = fleet.Stop(ctx, runID, time.Second)
+	return err
+}
+
+// reportStudy writes the report of a study.
+func reportStudy(a *app, report *reportFlags, s *study.Study) error {
+	format, err := report.format()
+	if err != nil {
+		return err
+	}
+	d, err := studied(s)
+	if err != nil {
+		return err
+	}
+	return report.show(a, func(w io.Writer, style render.Style) error { return render.Study(w, d, format, style) })
+}
+
+// studied summarizes the runs of a study.
+func studied(s *study.Study) (*analysis.Study, error) {
+	d := analysis.NewStudy(s.ID, s.Name)
+	d.Steps, d.Left, d.Ended = len(s.Steps), s.Left(), s.Ended
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		cell := analysis.NewCell(c.Variant)
+		for _, v := range c.Settings {
+			if i == 0 {
+				d.Varied = append(d.Varied, v.Key)
+			}
+			cell.Values = append(cell.Values, v.Value)
+		}
+		for _, step := range s.Steps {
+			if step.Cell != i {
+				continue
+			}
+			for n, try := range step.Attempts {
+				last := n == len(step.Attempts)-1
+				switch {
+				case last && try.State == study.Done:
+					run, err := analysis.Load(s.RunDir(try.RunID))
+					if err != nil {
+						cell.Fail(analysis.CellRun{RunID: try.RunID, Repeat: step.Repeat, Text: "its results cannot be read: " + err.Error()})
+						continue
+					}
+					cell.Add(run, step.Repeat)
+				case last && try.State == study.Failed:
+					cell.Fail(analysis.CellRun{RunID: try.RunID, Repeat: step.Repeat, Code: try.Code, Text: try.Why})
+				}
+			}
+		}
+		d.Cells = append(d.Cells, cell)
+	}
+	d.Finish()
+	return d, nil
+}
+
+// completeStudies offers the folders of studies, where they are by default.
+func completeStudies(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	entries, err := os.ReadDir("results")
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	var dirs []string
+	for _, e := range entries {
+		dir := filepath.Join("results", e.Name())
+		if _, err := os.Stat(filepath.Join(dir, study.RecordFile)); err == nil && strings.HasPrefix(dir, typed) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if dirs == nil {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return dirs, cobra.ShellCompDirectiveNoFileComp
+}
