@@ -207,6 +207,11 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	run := start(t, f.verb("run", "-w", "read", "--duration", "10m", "--json")...)
 	run.until("measuring ")
 	run.until("p50") // the first second with operations
+	target := start(t, append([]string{"target", "500"}, f.args[:2]...)...)
+	if code := target.code(20 * time.Second); code != exitcode.Usage {
+		t.Errorf("a target for an unpaced run: exit code %d, want %d", code, exitcode.Usage)
+	}
+	target.until("was started without --target")
 	run.interrupt()
 	if code := run.code(20 * time.Second); code != exitcode.Interrupted {
 		t.Errorf("exit code %d, want %d", code, exitcode.Interrupted)

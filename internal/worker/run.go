@@ -236,6 +236,9 @@ func (r *run) finish() {
 	close(r.done)
 }
 
+// errUnpaced is why a run is given no other target: it never has one.
+var errUnpaced = errors.New("was started without --target: it has no target to change")
+
 // retarget changes the fleet's target, in operations a second, from a moment of
 // the run's clock on.
 func (r *run) retarget(at time.Duration, target float64) error {
@@ -245,7 +248,7 @@ func (r *run) retarget(at time.Duration, target float64) error {
 		return fmt.Errorf("run %s is %s: it has no target to change", r.id, stateName(r.state))
 	}
 	if !r.spec.Paced() {
-		return fmt.Errorf("run %s is unpaced: it has no target to change", r.id)
+		return fmt.Errorf("run %s %w", r.id, errUnpaced)
 	}
 	at = max(0, at)
 	if err := r.note(at, results.TargetChanged, fmt.Sprintf("%s, %s before", units.Rate(target), units.Rate(r.engine.targetAt(at)))); err != nil {

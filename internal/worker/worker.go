@@ -276,10 +276,14 @@ func (w *Worker) Annotate(_ context.Context, req *workerpb.AnnotateRequest) (*wo
 
 // refused is what a run says that does not do what it is told while it goes on.
 func refused(err error) error {
-	if errors.Is(err, results.ErrTooManyEvents) {
-		return status.Error(codes.ResourceExhausted, err.Error())
+	code := codes.FailedPrecondition
+	switch {
+	case errors.Is(err, results.ErrTooManyEvents):
+		code = codes.ResourceExhausted
+	case errors.Is(err, errUnpaced):
+		code = codes.InvalidArgument
 	}
-	return status.Error(codes.FailedPrecondition, err.Error())
+	return status.Error(code, err.Error())
 }
 
 const maxTarget = 1e12 // operations a second
