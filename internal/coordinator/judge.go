@@ -49,6 +49,7 @@ type second struct {
 type counted struct {
 	answered, failed, ended int64
 	latency                 *hdrhistogram.Histogram // nil: nothing ended
+	waiting                 *hdrhistogram.Histogram // at the end of the second; nil: nothing
 }
 
 func newJudge(all []objective.Objective) judge {
@@ -97,6 +98,7 @@ func (j *judge) add(iv *workerpb.Interval, s *spec.Spec) {
 		c.failed += p.GetFailed()
 		c.ended += p.GetEnded()
 		add(&c.latency, p.GetLatency())
+		add(&c.waiting, p.GetWaiting())
 	}
 }
 
@@ -164,6 +166,12 @@ func (j *judge) seen(o objective.Objective, last int64, fleet *fleetSeen) *objec
 	}
 	if length <= 0 {
 		return nil
+	}
+	if w := j.seconds[last].parts[part].waiting; w != nil { // there is that second, or there were no length
+		s.Least = w.Clone()
+		if s.Answered != nil {
+			s.Least.Merge(s.Answered)
+		}
 	}
 	s.Rate, s.Target = answered/length, due/length
 	s.Never = s.NeverCalls * int64(max(fleet.batch, 1))

@@ -17,8 +17,9 @@ type judging struct {
 	t    *testing.T
 	spec *spec.Spec
 	judge
-	fleet fleetSeen
-	at    int64
+	fleet   fleetSeen
+	at      int64
+	waiting *workerpb.Histogram // at the end of the next seconds
 }
 
 func newJudging(t *testing.T, texts ...string) *judging {
@@ -44,6 +45,9 @@ func (j *judging) second(workers int, ended, failed int64, took time.Duration) {
 			p := &workerpb.Part{Answered: ended - failed, Failed: failed, Ended: ended}
 			if w.GetTime() != "" && ended > failed {
 				p.Latency = &workerpb.Histogram{Micros: []uint32{uint32(took.Microseconds())}, Counts: []uint64{uint64(ended - failed)}}
+			}
+			if w.GetTime() != "" {
+				p.Waiting = j.waiting
 			}
 			iv.Parts = append(iv.Parts, p)
 		}
@@ -105,6 +109,21 @@ func TestJudgedByTheLastSeconds(t *testing.T) {
 		j.second(2, 0, 0, 0)
 	}
 	j.is(unknown, unknown, broken, broken)
+	// What has waited for longer than the limit is above it, however it ends.
+	j.waiting = &workerpb.Histogram{Micros: []uint32{4000}, Counts: []uint64{8}}
+	j.second(2, 0, 0, 0)
+	j.is(unknown, unknown, broken, broken)
+	j.waiting.Micros[0] = 1_000_000
+	for range 20 {
+		j.second(2, 0, 0, 0)
+	}
+	j.is(broken, unknown, broken, broken)
+	if v := j.views[0]; v.Since != time.Duration(j.at-19)*time.Second || v.Why != "READ service p99 is at least 1.00 s, above 5.00 ms, with 16 that were not answered yet" {
+		t.Errorf("at %d s: %+v", j.at, v)
+	}
+	j.waiting = nil
+	j.second(2, 500, 0, time.Millisecond)
+	j.is(kept, kept, broken, broken)
 	if len(j.seconds) > 2*judgedSeconds {
 		t.Errorf("%d seconds are kept", len(j.seconds))
 	}

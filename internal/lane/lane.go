@@ -290,11 +290,18 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 
 // unanswered tells what was in flight at a moment that has just passed.
 func (l *Lane) unanswered(at time.Duration) (u measure.Unanswered) {
-	for _, start := range l.starts {
+	waits := l.cfg.Recorder.Waits()
+	for thread, start := range l.starts {
 		if start < at {
 			u.Calls++
 			u.Oldest = max(u.Oldest, at-start)
+			if waits {
+				l.cfg.Recorder.Waiting(l.ops[thread].Kind, l.slots[thread], start, at)
+			}
 		}
+	}
+	if waits && l.cfg.Pacer != nil {
+		l.cfg.Pacer.Behind(min(at, l.end), func(due time.Duration, slots int64) { l.cfg.Recorder.WaitingSlots(due, at, slots) })
 	}
 	return u
 }

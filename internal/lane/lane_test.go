@@ -133,6 +133,32 @@ type total struct {
 	queued                 int64
 	waited                 *hdrhistogram.Histogram // of those without an answer, since they were due
 	intervals              []measure.Interval      // without their histograms
+	waiting                [][2]ages               // of calls and slots, at the ends of intervals
+}
+
+// ages are of what waits.
+type ages struct {
+	n           int64
+	least, most time.Duration
+}
+
+func agesOf(h *measure.Histogram) (a ages) {
+	if h != nil {
+		h.Each(func(us, n int64) {
+			d := time.Duration(us) * time.Microsecond
+			if a.n == 0 {
+				a.least = d
+			}
+			a.n, a.most = a.n+n, d
+		})
+	}
+	return a
+}
+
+// near tells whether ages are the same, within the histograms' three digits.
+func (a ages) near(b ages) bool {
+	close := func(a, b time.Duration) bool { return max(a-b, b-a) <= a/500 }
+	return a.n == b.n && close(a.least, b.least) && close(a.most, b.most)
 }
 
 func newTotal() total {
@@ -189,7 +215,7 @@ func newRig(s setup) (*rig, *measure.Collector) {
 	}
 	r.session = &session{clock: r.clock, answer: s.answer}
 	r.source = &source{calls: max(1, s.calls), count: s.count, left: map[*workload.Operation]int{}}
-	collector := measure.NewCollector(measure.Config{Paced: s.rate > 0, Warmup: s.warmup, Window: s.window}, 1)
+	collector := measure.NewCollector(measure.Config{Paced: s.rate > 0, Warmup: s.warmup, Window: s.window, Waiting: true}, 1)
 	cfg := Config{
 		Clock: r.clock, Source: r.source, Session: r.session, Recorder: collector.Recorder(0),
 		Share: pace.Share{Step: 1}, Threads: s.threads, Grace: s.grace,
@@ -211,6 +237,7 @@ func (r *rig) run(t *testing.T, collector *measure.Collector) *rig {
 		defer close(collected)
 		collector.Run(func(i *measure.Interval) {
 			r.total.add(&i.Window)
+			r.total.waiting = append(r.total.waiting, [2]ages{agesOf(i.Waiting.Waited[workload.Update].Response), agesOf(i.Waiting.WaitedSlots)})
 			r.total.intervals = append(r.total.intervals, measure.Interval{Start: i.Start, End: i.End, InFlight: i.InFlight, Unanswered: i.Unanswered, Stall: i.Stall})
 		})
 	}()
@@ -485,7 +512,7 @@ func TestHungServer(t *testing.T) {
 		if n, p50, most := r.total.waited.TotalCount(), at(r.total.waited, 50), at(r.total.waited, 100); n != 500 || p50 < 2400*time.Millisecond || p50 > 2600*time.Millisecond || most < 6900*time.Millisecond {
 			t.Errorf("%d had no answer, and had waited %v (p50), %v (max)", n, p50, most)
 		}
-		for _, iv := range r.total.intervals {
+		for i, iv := range r.total.intervals {
 			most := 4 * (iv.End - iv.Start)
 			switch {
 			case iv.InFlight > most:
@@ -495,6 +522,18 @@ func TestHungServer(t *testing.T) {
 			}
 			if iv.End == 10*time.Second && (iv.Unanswered.Calls != 4 || iv.Unanswered.Oldest != 5*time.Second) {
 				t.Errorf("at the end of the window: %+v", iv.Unanswered)
+			}
+			// All calls were due at 5 s, within 40 ms, and so much later are all that could not start since.
+			calls, slots, since := r.total.waiting[i][0], r.total.waiting[i][1], iv.End-5*time.Second
+			wantCalls, wantSlots := ages{}, ages{}
+			if since > 0 {
+				const gap = 10 * time.Millisecond
+				over := max(0, iv.End-10*time.Second) // when no more is due
+				wantCalls = ages{4, since - 3*gap, since}
+				wantSlots = ages{int64((since-over)/gap) - 4, over + gap, since - 4*gap}
+			}
+			if ended := iv.End >= 12*time.Second; !ended && (!calls.near(wantCalls) || !slots.near(wantSlots)) {
+				t.Errorf("at %v these wait: calls %v, want %v; slots %v, want %v", iv.End, calls, wantCalls, slots, wantSlots)
 			}
 			if iv.Stall != (measure.Stall{}) {
 				t.Errorf("the lane is said to have stood still: %+v", iv.Stall)

@@ -79,6 +79,7 @@ func (s *shard) merge(from *shard) {
 	s.mergeSet(&s.Warmup, &from.Warmup)
 	s.InFlight += from.InFlight
 	s.Unanswered.add(from.Unanswered)
+	s.mergeWaits(&s.Waiting, &from.Waiting)
 	s.Stall.add(from.Stall)
 }
 
@@ -99,13 +100,17 @@ func (s *shard) mergeSet(dst, from *Set) {
 	}
 	s.mergeHistogram(&dst.Lag, from.Lag)
 	s.mergeHistogram(&dst.Lane, from.Lane)
+	s.mergeWaits(&dst.Waits, &from.Waits)
+	dst.ScannedRows += from.ScannedRows
+	dst.Deviations.Add(from.Deviations)
+}
+
+func (s *shard) mergeWaits(dst, from *Waits) {
 	for k := range from.Waited {
 		s.mergeHistogram(&dst.Waited[k].Service, from.Waited[k].Service)
 		s.mergeHistogram(&dst.Waited[k].Response, from.Waited[k].Response)
 	}
 	s.mergeHistogram(&dst.WaitedSlots, from.WaitedSlots)
-	dst.ScannedRows += from.ScannedRows
-	dst.Deviations.Add(from.Deviations)
 }
 
 func (s *shard) mergeHistogram(dst **Histogram, from *Histogram) {
@@ -122,25 +127,32 @@ func (s *shard) mergeHistogram(dst **Histogram, from *Histogram) {
 func (s *shard) reset() {
 	s.resetSet(&s.Window)
 	s.resetSet(&s.Warmup)
+	s.resetWaits(&s.Waiting)
 	*s = shard{spare: s.spare}
 }
 
 func (s *shard) resetSet(set *Set) {
-	put := func(h *Histogram) {
-		if h != nil {
-			h.reset()
-			s.spare = append(s.spare, h)
-		}
-	}
 	for i := range set.Cells {
-		put(set.Cells[i].Service)
-		put(set.Cells[i].Response)
+		s.put(set.Cells[i].Service)
+		s.put(set.Cells[i].Response)
 	}
-	put(set.Lag)
-	put(set.Lane)
-	for k := range set.Waited {
-		put(set.Waited[k].Service)
-		put(set.Waited[k].Response)
+	s.put(set.Lag)
+	s.put(set.Lane)
+	s.resetWaits(&set.Waits)
+}
+
+func (s *shard) resetWaits(w *Waits) {
+	for k := range w.Waited {
+		s.put(w.Waited[k].Service)
+		s.put(w.Waited[k].Response)
 	}
-	put(set.WaitedSlots)
+	s.put(w.WaitedSlots)
+}
+
+// put makes a histogram, if there is one, a spare one.
+func (s *shard) put(h *Histogram) {
+	if h != nil {
+		h.reset()
+		s.spare = append(s.spare, h)
+	}
 }

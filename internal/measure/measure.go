@@ -23,6 +23,8 @@ type Config struct {
 	Warmup time.Duration
 	// Window is the window's length; 0 is a run that ends by count.
 	Window time.Duration
+	// Waiting is set if intervals are to tell for how long has waited what is not answered at their ends.
+	Waiting bool
 }
 
 // measured tells whether an operation whose slot is t belongs to the window.
@@ -72,16 +74,19 @@ type Set struct {
 	Lane    *Histogram            // answer arrived to answer taken by the lane
 	Deviations
 
-	// What the histograms of the cells do not contain, for it was never answered: how long it
-	// had waited when it was given up, by call. Waited is of calls that were started, by kind;
-	// WaitedSlots is of slots that were never started, since they were due: of which kind they would have been is not known.
-	Waited      [workload.Kinds]Waited
-	WaitedSlots *Histogram
+	Waits // of what was never answered, and so is not in the histograms of the cells: until it was given up
 
 	ScannedRows int64 // that scans returned
 }
 
-// Waited is how long calls that were never answered had waited when they were given up.
+// Waits is for how long has waited what was not answered, by call. Waited is of calls that were started, by kind; WaitedSlots is of
+// slots that were not, since they were due: of which kind they would have been is not known.
+type Waits struct {
+	Waited      [workload.Kinds]Waited
+	WaitedSlots *Histogram
+}
+
+// Waited is for how long calls have waited.
 type Waited struct {
 	Service  *Histogram // since they were started
 	Response *Histogram // since they were due; nil when unpaced
@@ -133,6 +138,7 @@ type Interval struct {
 
 	InFlight   time.Duration // how long threads had a call in flight, all together
 	Unanswered Unanswered    // at the end of the interval
+	Waiting    Waits         // of the window, until the end of the interval, if [Config.Waiting] asks for it
 	Stall      Stall
 }
 

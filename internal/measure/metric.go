@@ -46,6 +46,20 @@ func (m Metric) Title() string { return strings.ReplaceAll(m.Name, "_", ".") }
 // shown as a number.
 func (m Metric) Carried(l *Latency) bool { return !slices.Contains(l.TooFew, m.Name) }
 
+// Floor is what the metric is at least, in microseconds: itself, or, if the samples do not carry it, the highest of the lower percentiles
+// that they do; 0: nothing is known of it.
+func (m Metric) Floor(l *Latency) (us float64) {
+	if m.Carried(l) {
+		return m.Of(l)
+	}
+	for _, lower := range Metrics {
+		if 0 < lower.Percent && lower.Percent < m.Percent && lower.Carried(l) {
+			us = lower.Of(l)
+		}
+	}
+	return us
+}
+
 // Known tells whether the metric is a number: the samples carry it, and it lies within the histograms' range.
 func (m Metric) Known(l *Latency) bool { return m.Carried(l) && !slices.Contains(l.AtLeast, m.Name) }
 

@@ -108,9 +108,31 @@ func (r *Recorder) Skipped(slot, waited time.Duration, slots int64, blocked bool
 func (r *Recorder) CutOff(k workload.Kind, slot, start, now time.Duration, operations int) {
 	set := r.set(slot)
 	set.CutOff += int64(operations)
-	r.cur.record(&set.Waited[k].Service, now-start, 1)
+	r.waited(&set.Waited[k], slot, start, now)
+}
+
+// waited counts for how long a call has waited that was started for a slot.
+func (r *Recorder) waited(w *Waited, slot, start, now time.Duration) {
+	r.cur.record(&w.Service, now-start, 1)
 	if r.cfg.Paced {
-		r.cur.record(&set.Waited[k].Response, now-slot, 1)
+		r.cur.record(&w.Response, now-slot, 1)
+	}
+}
+
+// Waits tells whether the recorder wants to know what is waiting when it observes.
+func (r *Recorder) Waits() bool { return r.cfg.Waiting }
+
+// Waiting counts, while the recorder observes, a call that was started for a slot and is not answered at a moment.
+func (r *Recorder) Waiting(k workload.Kind, slot, start, at time.Duration) {
+	if r.cfg.measured(slot) {
+		r.waited(&r.cur.Waiting.Waited[k], slot, start, at)
+	}
+}
+
+// WaitingSlots counts, while the recorder observes, slots that were due at slot, or before it, and are not started at a moment.
+func (r *Recorder) WaitingSlots(slot, at time.Duration, slots int64) {
+	if r.cfg.measured(slot) {
+		r.cur.record(&r.cur.Waiting.WaitedSlots, at-slot, uint32(slots))
 	}
 }
 

@@ -128,9 +128,13 @@ func (o Objective) judgeLatency(s *Seen) Finding {
 		}
 	}
 	switch {
-	case f.Text != "" && m.Of(answered) > limit:
-		f.State, f.Why = Broken, fmt.Sprintf("%s, above %s", o.is(f.Text), o.limit())
-	case least != nil && m.Carried(least) && m.Of(least) > limit:
+	case answered != nil && m.Floor(answered) > limit:
+		value := f.Text
+		if value == "" {
+			value = "at least " + units.Micros(m.Floor(answered))
+		}
+		f.State, f.Why = Broken, fmt.Sprintf("%s, above %s", o.is(value), o.limit())
+	case least != nil && m.Floor(least) > limit:
 		waiting, how := least.Samples, "not answered yet"
 		if answered != nil {
 			waiting -= answered.Samples
@@ -138,7 +142,7 @@ func (o Objective) judgeLatency(s *Seen) Finding {
 		if s.NeverCalls > 0 {
 			how = "never answered"
 		}
-		f.State, f.Why = Broken, fmt.Sprintf("%s, above %s, with %s that were %s", o.is("at least "+units.Micros(m.Of(least))), o.limit(), units.Count(waiting), how)
+		f.State, f.Why = Broken, fmt.Sprintf("%s, above %s, with %s that were %s", o.is("at least "+units.Micros(m.Floor(least))), o.limit(), units.Count(waiting), how)
 	case answered == nil:
 		return o.notMeasured()
 	case f.Text == "":

@@ -190,6 +190,14 @@ func TestOwed(t *testing.T) {
 		for ; q.Due() < 10*time.Second; n++ {
 			q.Take(q.Due())
 		}
+		var behind, off int64
+		p.Behind(10*time.Second, func(_ time.Duration, slots int64) { behind += slots })
+		if arrivals == Poisson {
+			off = int64(4 * math.Sqrt(float64(n)))
+		}
+		if max(behind-n, n-behind) > off || p.Due() != New(p.cfg).Due() {
+			t.Errorf("arrivals %d: %d slots are due, want %d ± %d; the next one %v", arrivals, behind, n, off, p.Due())
+		}
 		if got := owed(p, 10*time.Second); got != n {
 			t.Errorf("arrivals %d: owed %d, want %d", arrivals, got, n)
 		}

@@ -70,7 +70,7 @@ func New(cfg Config) *Pacer {
 }
 
 // plan computes the moments of the next slot from its place. The target counts operations, of which a
-// slot starts a batch: here, and in Owed, one becomes the other.
+// slot starts a batch: here, and in Behind, one becomes the other.
 func (p *Pacer) plan() {
 	p.due = p.cfg.Profile.Due(p.unit * p.batch)
 	p.gap = p.cfg.Profile.Due((p.unit+float64(p.cfg.Share.Step))*p.batch) - p.due
@@ -122,10 +122,10 @@ func (p *Pacer) Take(now time.Duration) (index int64, due time.Duration) {
 	return index, due
 }
 
-// owedParts is the most calls that Owed makes, so that it takes no time after long stalls either.
+// owedParts is the most calls that Owed and Behind make, so that it takes no time after long stalls either.
 const owedParts = 1024
 
-// Owed gives the slots that were due before end and have not started to skip. It uses the pacer up.
+// Owed gives the slots that were due before end and have not started to skip. With Poisson arrivals it uses the pacer up.
 func (p *Pacer) Owed(end time.Duration, skip Skip) {
 	if p.rng != nil {
 		for ; p.due < end; p.advance() {
@@ -133,16 +133,20 @@ func (p *Pacer) Owed(end time.Duration, skip Skip) {
 		}
 		return
 	}
-	first, step := float64(p.index), float64(p.cfg.Share.Step)
-	owed := int64(max(0, math.Ceil((p.cfg.Profile.Count(end)/p.batch-first)/step)))
+	p.Behind(end, skip)
+}
+
+// Behind gives the slots that are due before now and have not started to give; of Poisson arrivals, as many as are due in the mean
+// after the next slot. They stay as they are.
+func (p *Pacer) Behind(now time.Duration, give Skip) {
+	step := float64(p.cfg.Share.Step)
+	owed := int64(max(0, math.Ceil((p.cfg.Profile.Count(now)/p.batch-p.unit)/step)))
 	part := owed/owedParts + 1
+	last := p.unit - step // of those that were given
 	for given := int64(0); given < owed; given += part {
 		n := min(part, owed-given)
-		p.index += (n - 1) * p.cfg.Share.Step
-		p.unit = float64(p.index)
-		p.plan()
-		skip(p.due, n)
-		p.advance()
+		last += float64(n) * step
+		give(p.cfg.Profile.Due(last*p.batch), n)
 	}
 }
 

@@ -130,7 +130,7 @@ func threads(all, lane, lanes int) int {
 // build makes the lanes, whose operations are those of a task.
 func (e *engine) build(t task) error {
 	s, lanes := e.spec, len(e.lanes)
-	e.collector = measure.NewCollector(measure.Config{Paced: s.Paced(), Warmup: s.Warmup, Window: s.Duration}, lanes)
+	e.collector = measure.NewCollector(measure.Config{Paced: s.Paced(), Warmup: s.Warmup, Window: s.Duration, Waiting: e.live.waiting()}, lanes)
 	e.begun = make([]atomic.Int64, lanes)
 	for l := range lanes {
 		place := workload.Place{Worker: e.worker, Workers: e.workers, Lane: l, Lanes: lanes}

@@ -22,6 +22,8 @@ import (
 type live struct {
 	watched []*workerpb.Watched // of which intervals have parts
 
+	started [workload.Kinds]int64 // operations of the window so far; add's own
+
 	mu        sync.Mutex
 	totals    workerpb.Totals
 	intervals []*workerpb.Interval
@@ -49,8 +51,11 @@ func (v *live) add(iv *measure.Interval, target float64, sent []store.Traffic, w
 			p.Commands[t.Store] += t.Commands
 		}
 	}
+	for k, n := range iv.Window.Started {
+		v.started[k] += n
+	}
 	for _, w := range v.watched {
-		p.Parts = append(p.Parts, part(&iv.Window, w))
+		p.Parts = append(p.Parts, v.part(iv, w))
 	}
 	lag := measure.NewHDR()
 	iv.Window.Lag.AddTo(lag)
@@ -118,14 +123,17 @@ func addClass(t *workerpb.Totals, class string, operations int64) {
 	t.FailedByClass[class] += operations
 }
 
-// part is what a set has of operations that are watched.
-func part(set *measure.Set, w *workerpb.Watched) *workerpb.Part {
-	p := &workerpb.Part{}
-	of := func(row measure.Row) bool {
-		return w.GetKind() == objective.AllKinds || row.Kind().String() == w.GetKind()
-	}
+// waiting tells whether it matters for how long has waited what is not answered: to latencies that are watched.
+func (v *live) waiting() bool {
+	return slices.ContainsFunc(v.watched, func(w *workerpb.Watched) bool { return w.GetTime() != "" })
+}
+
+// part is what an interval has of operations of the window that are watched.
+func (v *live) part(iv *measure.Interval, w *workerpb.Watched) *workerpb.Part {
+	p, set := &workerpb.Part{}, &iv.Window
+	of := func(k workload.Kind) bool { return w.GetKind() == objective.AllKinds || k.String() == w.GetKind() }
 	for row := range measure.Row(measure.Rows) {
-		if !of(row) {
+		if !of(row.Kind()) {
 			continue
 		}
 		n := set.Cells[row].Operations
@@ -142,14 +150,47 @@ func part(set *measure.Set, w *workerpb.Watched) *workerpb.Part {
 	}
 	p.Latency = merged(func(row measure.Row, c *measure.Cell) *measure.Histogram {
 		switch {
-		case !of(row) || row.Outcome() != workload.OK:
+		case !of(row.Kind()) || row.Outcome() != workload.OK:
 			return nil
 		case w.GetTime() == objective.Response:
 			return c.Response
 		}
 		return c.Service
 	}, set)
+	p.Waiting = v.waits(&iv.Waiting, of, w.GetTime() == objective.Response)
 	return p
+}
+
+// waits is for how long calls of some kinds have waited that are not answered; with those, for the response time, that are due and not
+// started, of which it is not known which kind they will be: they are taken to be as what was started. It is nil if there are none.
+func (v *live) waits(w *measure.Waits, of func(workload.Kind) bool, response bool) *workerpb.Histogram {
+	counts := make(map[int64]int64)
+	var started, all int64
+	for k := range workload.Kind(workload.Kinds) {
+		all += v.started[k]
+		if !of(k) {
+			continue
+		}
+		started += v.started[k]
+		h := w.Waited[k].Service
+		if response {
+			h = w.Waited[k].Response
+		}
+		if h != nil {
+			h.Each(func(us, n int64) { counts[us] += n })
+		}
+	}
+	if response && started > 0 && w.WaitedSlots != nil {
+		share, sum, given := float64(started)/float64(all), int64(0), int64(0)
+		w.WaitedSlots.Each(func(us, n int64) { // in their order
+			sum += n
+			if due := int64(share * float64(sum)); due > given {
+				counts[us] += due - given
+				given = due
+			}
+		})
+	}
+	return packed(counts)
 }
 
 // merged adds up one histogram of each cell; nil if there is none.
@@ -162,6 +203,11 @@ func merged(of func(measure.Row, *measure.Cell) *measure.Histogram, sets ...*mea
 			}
 		}
 	}
+	return packed(counts)
+}
+
+// packed is a histogram of counts by microseconds; nil if there are none.
+func packed(counts map[int64]int64) *workerpb.Histogram {
 	if len(counts) == 0 {
 		return nil
 	}

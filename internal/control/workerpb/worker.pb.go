@@ -1257,11 +1257,14 @@ func (x *Interval) GetParts() []*Part {
 
 // Part is what an interval has of operations that are watched, as far as they belong to the measured window.
 type Part struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Answered      int64                  `protobuf:"varint,1,opt,name=answered,proto3" json:"answered,omitempty"` // operations that were successful or found no value
-	Failed        int64                  `protobuf:"varint,2,opt,name=failed,proto3" json:"failed,omitempty"`
-	Ended         int64                  `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`    // however
-	Latency       *Histogram             `protobuf:"bytes,4,opt,name=latency,proto3" json:"latency,omitempty"` // of successful calls; absent if none is wanted or nothing ended
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Answered int64                  `protobuf:"varint,1,opt,name=answered,proto3" json:"answered,omitempty"` // operations that were successful or found no value
+	Failed   int64                  `protobuf:"varint,2,opt,name=failed,proto3" json:"failed,omitempty"`
+	Ended    int64                  `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`    // however
+	Latency  *Histogram             `protobuf:"bytes,4,opt,name=latency,proto3" json:"latency,omitempty"` // of successful calls; absent if none is wanted or nothing ended
+	// For how long calls had waited that were not answered when the interval ended, and for the response time also those that were due and
+	// not started. Absent if there are none, or none is wanted.
+	Waiting       *Histogram `protobuf:"bytes,5,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1320,6 +1323,13 @@ func (x *Part) GetEnded() int64 {
 func (x *Part) GetLatency() *Histogram {
 	if x != nil {
 		return x.Latency
+	}
+	return nil
+}
+
+func (x *Part) GetWaiting() *Histogram {
+	if x != nil {
+		return x.Waiting
 	}
 	return nil
 }
@@ -2864,12 +2874,13 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\x05parts\x18\v \x03(\v2\x10.kvbench.v1.PartR\x05parts\x1a;\n" +
 	"\rCommandsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x81\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb2\x01\n" +
 	"\x04Part\x12\x1a\n" +
 	"\banswered\x18\x01 \x01(\x03R\banswered\x12\x16\n" +
 	"\x06failed\x18\x02 \x01(\x03R\x06failed\x12\x14\n" +
 	"\x05ended\x18\x03 \x01(\x03R\x05ended\x12/\n" +
-	"\alatency\x18\x04 \x01(\v2\x15.kvbench.v1.HistogramR\alatency\";\n" +
+	"\alatency\x18\x04 \x01(\v2\x15.kvbench.v1.HistogramR\alatency\x12/\n" +
+	"\awaiting\x18\x05 \x01(\v2\x15.kvbench.v1.HistogramR\awaiting\";\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06micros\x18\x01 \x03(\rR\x06micros\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\x04R\x06counts\"\\\n" +
@@ -3087,47 +3098,48 @@ var file_workerpb_worker_proto_depIdxs = []int32{
 	45, // 16: kvbench.v1.Interval.commands:type_name -> kvbench.v1.Interval.CommandsEntry
 	16, // 17: kvbench.v1.Interval.parts:type_name -> kvbench.v1.Part
 	17, // 18: kvbench.v1.Part.latency:type_name -> kvbench.v1.Histogram
-	13, // 19: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
-	26, // 20: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
-	26, // 21: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
-	29, // 22: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
-	46, // 23: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
-	36, // 24: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
-	47, // 25: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
-	38, // 26: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
-	39, // 27: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
-	40, // 28: kvbench.v1.TendRequest.settle:type_name -> kvbench.v1.Settle
-	2,  // 29: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
-	4,  // 30: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
-	9,  // 31: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
-	11, // 32: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
-	18, // 33: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
-	20, // 34: kvbench.v1.Worker.Annotate:input_type -> kvbench.v1.AnnotateRequest
-	22, // 35: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
-	24, // 36: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
-	27, // 37: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
-	30, // 38: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
-	32, // 39: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
-	34, // 40: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
-	37, // 41: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
-	3,  // 42: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
-	6,  // 43: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
-	10, // 44: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
-	12, // 45: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
-	19, // 46: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
-	21, // 47: kvbench.v1.Worker.Annotate:output_type -> kvbench.v1.AnnotateResponse
-	23, // 48: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
-	25, // 49: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
-	28, // 50: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
-	31, // 51: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
-	33, // 52: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
-	35, // 53: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
-	41, // 54: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
-	42, // [42:55] is the sub-list for method output_type
-	29, // [29:42] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	17, // 19: kvbench.v1.Part.waiting:type_name -> kvbench.v1.Histogram
+	13, // 20: kvbench.v1.StopResponse.run:type_name -> kvbench.v1.RunStatus
+	26, // 21: kvbench.v1.ReadBackResponse.mismatches:type_name -> kvbench.v1.Mismatch
+	26, // 22: kvbench.v1.WroteRequest.mismatches:type_name -> kvbench.v1.Mismatch
+	29, // 23: kvbench.v1.WroteResponse.answers:type_name -> kvbench.v1.Wrote
+	46, // 24: kvbench.v1.CollectRequest.have:type_name -> kvbench.v1.CollectRequest.HaveEntry
+	36, // 25: kvbench.v1.ListRunsResponse.runs:type_name -> kvbench.v1.KeptRun
+	47, // 26: kvbench.v1.TendRequest.properties:type_name -> kvbench.v1.TendRequest.PropertiesEntry
+	38, // 27: kvbench.v1.TendRequest.split:type_name -> kvbench.v1.Split
+	39, // 28: kvbench.v1.TendRequest.clean:type_name -> kvbench.v1.Clean
+	40, // 29: kvbench.v1.TendRequest.settle:type_name -> kvbench.v1.Settle
+	2,  // 30: kvbench.v1.Worker.Hello:input_type -> kvbench.v1.HelloRequest
+	4,  // 31: kvbench.v1.Worker.Prepare:input_type -> kvbench.v1.PrepareRequest
+	9,  // 32: kvbench.v1.Worker.Start:input_type -> kvbench.v1.StartRequest
+	11, // 33: kvbench.v1.Worker.Status:input_type -> kvbench.v1.StatusRequest
+	18, // 34: kvbench.v1.Worker.SetTarget:input_type -> kvbench.v1.SetTargetRequest
+	20, // 35: kvbench.v1.Worker.Annotate:input_type -> kvbench.v1.AnnotateRequest
+	22, // 36: kvbench.v1.Worker.Stop:input_type -> kvbench.v1.StopRequest
+	24, // 37: kvbench.v1.Worker.ReadBack:input_type -> kvbench.v1.ReadBackRequest
+	27, // 38: kvbench.v1.Worker.Wrote:input_type -> kvbench.v1.WroteRequest
+	30, // 39: kvbench.v1.Worker.Collect:input_type -> kvbench.v1.CollectRequest
+	32, // 40: kvbench.v1.Worker.Record:input_type -> kvbench.v1.RecordRequest
+	34, // 41: kvbench.v1.Worker.ListRuns:input_type -> kvbench.v1.ListRunsRequest
+	37, // 42: kvbench.v1.Worker.Tend:input_type -> kvbench.v1.TendRequest
+	3,  // 43: kvbench.v1.Worker.Hello:output_type -> kvbench.v1.HelloResponse
+	6,  // 44: kvbench.v1.Worker.Prepare:output_type -> kvbench.v1.PrepareResponse
+	10, // 45: kvbench.v1.Worker.Start:output_type -> kvbench.v1.StartResponse
+	12, // 46: kvbench.v1.Worker.Status:output_type -> kvbench.v1.StatusResponse
+	19, // 47: kvbench.v1.Worker.SetTarget:output_type -> kvbench.v1.SetTargetResponse
+	21, // 48: kvbench.v1.Worker.Annotate:output_type -> kvbench.v1.AnnotateResponse
+	23, // 49: kvbench.v1.Worker.Stop:output_type -> kvbench.v1.StopResponse
+	25, // 50: kvbench.v1.Worker.ReadBack:output_type -> kvbench.v1.ReadBackResponse
+	28, // 51: kvbench.v1.Worker.Wrote:output_type -> kvbench.v1.WroteResponse
+	31, // 52: kvbench.v1.Worker.Collect:output_type -> kvbench.v1.CollectResponse
+	33, // 53: kvbench.v1.Worker.Record:output_type -> kvbench.v1.RecordResponse
+	35, // 54: kvbench.v1.Worker.ListRuns:output_type -> kvbench.v1.ListRunsResponse
+	41, // 55: kvbench.v1.Worker.Tend:output_type -> kvbench.v1.TendResponse
+	43, // [43:56] is the sub-list for method output_type
+	30, // [30:43] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_workerpb_worker_proto_init() }
