@@ -33,6 +33,34 @@ func TestFaultCoordinatorIsKilled(t *testing.T) {
 	}
 }
 
+// TestFaultStoresHangWhileAttached: a coordinator that leads another's run judges its objectives. Stores that answer nothing break
+// one on latencies, and end the run when its user has waited long enough; no worker is lost for it.
+func TestFaultStoresHangWhileAttached(t *testing.T) {
+	fault(t)
+	f := newFleet(t, 2)
+	run := start(t, f.verb("run", "-w", "read", "--target", "200", "--duration", "10m", "--lease", "1m",
+		"--slo", "READ response p99 < 500ms", "--slo", "errors < 50%", "--abort-on-slo", "1s")...)
+	id := strings.Fields(run.until(" 2 workers, run "))[0]
+	run.until("p50")
+	run.kill()
+	led := start(t, append([]string{"attach", id, "--json", "--out", t.TempDir()}, f.args[:2]...)...)
+	led.until("measuring ")
+	for _, s := range f.cluster.State().Stores {
+		if err := f.cluster.StallStore(s.ID, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	led.until("objective 'READ response p99 < 500 ms' is broken: READ response p99 is at least ")
+	led.exits(exitcode.SLO, time.Minute)
+	r := led.report()
+	if !strings.HasPrefix(r.Verdict.Text, "stopped: READ response p99 is at least ") || !strings.Contains(r.Verdict.Text, "and --abort-on-slo=1s") {
+		t.Errorf("%+v", r.Verdict)
+	}
+	if r.WorkersFinished != 2 || len(r.WorkersLost) > 0 || r.NoAnswer == nil || r.NoAnswer.S < 1 {
+		t.Errorf("%d workers finished, lost %+v, no answer %+v", r.WorkersFinished, r.WorkersLost, r.NoAnswer)
+	}
+}
+
 // TestFaultCoordinatorSleeps: a coordinator that stood still for some seconds goes on, and loses nothing.
 func TestFaultCoordinatorSleeps(t *testing.T) {
 	fault(t)

@@ -48,6 +48,21 @@ func TestWorkerNeverEnds(t *testing.T) {
 	if s == nil || s.Run.Fleet[0].State != results.Lost {
 		t.Errorf("%+v", s)
 	}
+	// Nor is it when the run was stopped long before its end. It is told to stop, and answers.
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	began := time.Now()
+	s, err = f.Run(ctx, Job{
+		Spec: properties(t, map[string]string{"maxexecutiontime": "600"}), Out: t.TempDir(), Lease: time.Second,
+		Progress: func(s *Snapshot) {
+			if s.Elapsed > 0 {
+				interrupt()
+			}
+		},
+	})
+	if s == nil || !strings.Contains(s.Run.Fleet[0].Reason, "it has not ended") || time.Since(began) > time.Minute {
+		t.Errorf("after %v: %v, %+v", time.Since(began), err, s)
+	}
 }
 
 // flood is a worker whose journal does not end.

@@ -70,7 +70,7 @@ func (r *running) watch(ctx context.Context, p *workerRun) {
 			return
 		case <-stopping:
 			stopping = nil // once
-			if err := r.stopOne(ctx, p); err != nil {
+			if err := r.tellToStop(ctx, p); err != nil {
 				r.lose(p, "it cannot be told to stop: "+failure(err).Error())
 				return
 			}
@@ -100,6 +100,20 @@ func after(t time.Time) time.Time {
 	return t
 }
 
+// tellToStop stops a worker. One that answers has been told, also if it has not ended yet, for it waits for stores that do not answer.
+func (r *running) tellToStop(ctx context.Context, p *workerRun) error {
+	err := r.stopOne(ctx, p)
+	if status.Code(err) != codes.DeadlineExceeded {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	if _, silent := p.client.Status(ctx, &workerpb.StatusRequest{RunId: r.job.RunID, RenewLease: true}); silent != nil {
+		return err
+	}
+	return nil
+}
+
 func (r *running) stopOne(ctx context.Context, p *workerRun) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -116,18 +130,21 @@ func (r *running) poll(ctx context.Context, p *workerRun) bool {
 	return r.follow(ctx, p) || r.overdue(ctx, p)
 }
 
-// overdue gives up a worker that answers and does not end although its work, the grace
+// overdue gives up a worker that answers and does not end although its work, or the run when it was stopped, the grace
 // and a lease are over: nobody is waited for without end. A run without a duration
 // takes as long as it takes, and so does reading back what was written.
 func (r *running) overdue(ctx context.Context, p *workerRun) bool {
 	s := r.job.Spec
 	due := s.Warmup + s.Duration + s.Grace
-	if now := time.Since(r.zero); s.Duration == 0 || s.VerifyWrites || now < due+r.job.Lease {
+	r.mu.Lock()
+	silent, stopped := time.Since(p.lastSeen) >= r.job.LostAfter, r.stopped
+	if stopped {
+		due = results.Duration(*r.record.StoppedS) + stopGrace
+	}
+	r.mu.Unlock()
+	if now := time.Since(r.zero); s.Duration == 0 && !stopped || s.VerifyWrites || now < due+r.job.Lease {
 		return false
 	}
-	r.mu.Lock()
-	silent := time.Since(p.lastSeen) >= r.job.LostAfter
-	r.mu.Unlock()
 	if silent {
 		return false // which is known, and has its own time
 	}
