@@ -22,6 +22,7 @@ import (
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/objective"
+	"github.com/kvbench/kvbench/internal/prices"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
@@ -485,6 +486,9 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		runs = append(runs, r)
+	}
+	for _, r := range runs[:2] {
+		r.Price(&prices.Prices{Currency: "USD", HoursPerMonth: 730, Cluster: 4, Clients: 1})
 	}
 	var got bytes.Buffer
 	e := json.NewEncoder(&got)

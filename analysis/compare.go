@@ -26,6 +26,9 @@ type Comparison struct {
 	Differences []string `json:"differences"`      // properties and fleet that differ
 	Deltas      []Delta  `json:"deltas"`
 	Notes       []string `json:"notes"`
+
+	// Value is nil if no prices are known.
+	Value *Value `json:"price_for_performance,omitempty"`
 }
 
 // Basis is from what noise is judged.
@@ -108,12 +111,18 @@ func Compare(a, b []*Run, spread float64) *Comparison {
 		c.Deltas = append(c.Deltas, d)
 	}
 	c.judge(judged)
+	c.Value = newValue(c.rate(), a, b, reportsA, reportsB)
 	c.rest(totals, len(a), AllKinds)
 	for k := range workload.Kind(workload.Kinds) {
 		c.rest(numbersOf(all, func(o workload.Kind) bool { return o == k }), len(a), k.String())
 	}
 	c.Summary = c.summarize()
 	return c
+}
+
+// rate is the change of the rate of all operations, which is always there.
+func (c *Comparison) rate() *Delta {
+	return &c.Deltas[slices.IndexFunc(c.Deltas, func(d Delta) bool { return d.Kind == AllKinds && d.Metric == rateMetric })]
 }
 
 // Worse tells whether a headline is worse in B.
@@ -368,12 +377,14 @@ func (d Delta) text() string {
 }
 
 // NoiseText shows the noise, which must be known, as in "± 4.0 %".
-func (d Delta) NoiseText() string {
+func (d Delta) NoiseText() string { return noiseText(*d.Noise) }
+
+func noiseText(noise float64) string {
 	const most = 10 // from there on it is the same: nothing can be told
-	if *d.Noise > most {
+	if noise > most {
 		return "± more than " + units.Percent(most)
 	}
-	return "± " + units.Percent(*d.Noise)
+	return "± " + units.Percent(noise)
 }
 
 // Title shows a metric's name to people: "service p99.9" for "service_us_p99_9".

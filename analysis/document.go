@@ -82,6 +82,9 @@ type Report struct {
 	Scanned    int64   `json:"scanned_rows,omitempty"` // rows that scans returned
 	ErrorsPerS float64 `json:"errors_per_s"`
 
+	// Cost is nil if no prices are known.
+	Cost *Cost `json:"cost,omitempty"`
+
 	Verdict results.Verdict `json:"verdict"`
 	// Objectives are those of the run, each with what became of it.
 	Objectives []ObjectiveRow `json:"objectives,omitempty"`

@@ -12,12 +12,14 @@ import (
 
 	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/internal/objective"
+	"github.com/kvbench/kvbench/internal/prices"
 	"github.com/kvbench/kvbench/internal/results"
 )
 
 // Run is one run's results, read and merged.
 type Run struct {
 	record   *results.Run
+	prices   *prices.Prices // nil: not known
 	events   []results.Event
 	warnings []string
 	missing  []string // what is not here, or not whole, that the run has written

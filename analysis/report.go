@@ -142,6 +142,7 @@ func (r *Run) Report(percentiles ...float64) *Report {
 	p.Hang = r.hang(&all, p.NoAnswer)
 	p.Limit = limitOf(p, r)
 	p.Verdict = judge(p, r)
+	p.Cost = newCost(p, r.prices)
 	return p
 }
 

@@ -18,8 +18,8 @@ const module = "github.com/kvbench/kvbench/"
 // own. What nothing is built on stands as high as it can.
 var layers = [][]string{
 	{"internal/plainfile", "internal/printable"},
-	{"internal/tlsfile"},
-	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile", "internal/dirlock",
+	{"internal/tlsfile", "internal/plainyaml"},
+	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile", "internal/dirlock", "internal/prices",
 		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/dips", "analysis/internal/golden", "internal/peers/bare",
 		"deploy/monitoring", "k8s", "internal/playground"},
 	{"internal/spec", "internal/store", "internal/control", "internal/kube", "internal/peers"},

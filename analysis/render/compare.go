@@ -22,6 +22,10 @@ func writeComparison(w io.Writer, c *analysis.Comparison, style Style) error {
 	}
 	t.line("")
 	t.judged(c)
+	if c.Value != nil {
+		colour := map[analysis.Judged]string{analysis.Better: green, analysis.Worse: red}[c.Value.Judged]
+		t.prose("price for performance  ", colour, printable(c.Value.Text()))
+	}
 	t.line("")
 	t.notJudged(c)
 	for _, n := range c.Notes {

@@ -115,6 +115,7 @@ func facts(r *analysis.Report) (known []fact) {
 		{"workload", printable(r.Workload)},
 		{"cluster", cluster(&r.Cluster)},
 		{"loaded", loadOf(r)},
+		{"cost", costOf(r.Cost)},
 		{"start", r.Start.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"command", printable(r.Command)},
 		{"label", printable(r.Label)},
@@ -125,6 +126,14 @@ func facts(r *analysis.Report) (known []fact) {
 		}
 	}
 	return known
+}
+
+// costOf says what it cost; "" if that is not known.
+func costOf(c *analysis.Cost) string {
+	if c == nil {
+		return ""
+	}
+	return printable(c.Text())
 }
 
 // cluster says which database it was.

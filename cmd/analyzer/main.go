@@ -19,6 +19,7 @@ import (
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/objective"
+	"github.com/kvbench/kvbench/internal/prices"
 	"github.com/kvbench/kvbench/internal/printable"
 )
 
@@ -53,6 +54,9 @@ flags:
                with an objective on each line; what follows a # is a comment
   --unit U     of the values in interval logs that do not tell theirs: ns, us
                or ms
+  --prices FILE
+               what the nodes of cluster and clients cost, in YAML: adds what
+               a million operations cost, and a month
   --verdict    exit with the verdict's code
 
 exit codes:
@@ -76,10 +80,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		asked   = flags.String("percentiles", "", "")
 		slo     []objective.Objective
 		unit    foreign.Unit
+		cost    prices.Flag
 	)
 	flags.Var(&unit, "unit", "")
 	flags.Var(objective.One(&slo), "slo", "")
 	flags.Var(objective.Lines(&slo), "slo-file", "")
+	flags.Var(&cost, "prices", "")
 	flags.Usage = func() {}
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -103,6 +109,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	runs, others, err := analysis.LoadAny(foreign.Options{Unit: unit, Percentiles: percentiles}, flags.Args()...)
 	if err == nil {
 		err = analysis.Demand(runs, others, slo...)
+	}
+	for _, r := range runs {
+		r.Price(cost.Prices)
 	}
 	doc := analysis.SummarizeAt(percentiles, runs...)
 	doc.Foreign = others

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/prices"
 )
 
 func (a *app) compareCommand() *cobra.Command {
@@ -23,6 +25,7 @@ func (a *app) compareCommand() *cobra.Command {
 		report      reportFlags
 		spread      = percent(analysis.DefaultSpread)
 		failOnWorse bool
+		pricesB     prices.Flag
 	)
 	cmd := &cobra.Command{
 		Use:     "compare A B | compare A… --with B…",
@@ -36,7 +39,8 @@ With several runs of a side, noise is how much those differ from each other. Wit
 each varied within itself, and by how much runs of the same thing are taken to differ (--spread), since one run cannot show it.`,
 		Example: `  kvbench compare results/20260102-150405-abcdef results/20260102-160708-fedcba
   kvbench compare before/* --with after/*
-  kvbench compare before --with after --fail-on-worse --format json`,
+  kvbench compare before --with after --fail-on-worse --format json
+  kvbench compare before --with after --prices old.yaml --prices-b new.yaml`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRunDirs,
 	}
@@ -46,11 +50,15 @@ each varied within itself, and by how much runs of the same thing are taken to d
 	f.Var(with, "with", "the first of the runs B; the arguments after it are the others")
 	f.Var(&spread, "spread", "by how much runs of the same thing differ, where there is one of each: standard deviation, 0% to 100%")
 	f.BoolVar(&failOnWorse, "fail-on-worse", false, "exit with 8 if something judged is worse in B, with 4 if nothing can be judged")
+	f.Var(&pricesB, "prices-b", "a `file` as for --prices, of what B costs where that is not what A does")
 	_ = cmd.RegisterFlagCompletionFunc("with", completeRunDirs) // fails only for a flag that is not there
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		format, err := report.format()
 		if err != nil {
 			return err
+		}
+		if pricesB.Prices != nil && report.prices.Prices == nil {
+			return usage(errors.New("--prices-b: say what A costs as well, with --prices"))
 		}
 		pathsA, pathsB, err := with.split(args)
 		if err != nil {
@@ -59,6 +67,12 @@ each varied within itself, and by how much runs of the same thing are taken to d
 		runsA, runsB, err := loadSides(pathsA, pathsB)
 		if err != nil {
 			return usage(err)
+		}
+		for _, r := range runsA {
+			r.Price(report.prices.Prices)
+		}
+		for _, r := range runsB {
+			r.Price(cmp.Or(pricesB.Prices, report.prices.Prices))
 		}
 		c := analysis.Compare(runsA, runsB, float64(spread))
 		if err := report.show(a, func(w io.Writer, style render.Style) error { return render.Comparison(w, c, format, style) }); err != nil {

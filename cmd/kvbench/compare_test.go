@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,6 +63,17 @@ func TestCompareFails(t *testing.T) {
 		if c, code := compared(t, tt.args...); code != tt.code {
 			t.Errorf("%s: exit code %d, want %d: %s", tt.name, code, tt.code, c.Summary)
 		}
+	}
+	dear, cheap := filepath.Join(f.out, "dear.yaml"), filepath.Join(f.out, "cheap.yaml")
+	for path, price := range map[string]string{dear: "10", cheap: "0.1"} {
+		if err := os.WriteFile(path, []byte("currency: USD\ncluster: [{kind: all, count: 1, per_hour: "+price+"}]"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, code := compared(t, a, "--with", b, "--prices", dear, "--prices-b", cheap)
+	rate := c.Deltas[0]
+	if v := c.Value; code != exitcode.Valid || v == nil || rate.Metric != "ops_per_s" || math.Abs(v.B/v.A/(100*rate.B/rate.A)-1) > 1e-6 {
+		t.Errorf("at a hundredth of the price: exit code %d: %+v, rates %v and %v", code, v, rate.A, rate.B)
 	}
 }
 

@@ -112,7 +112,7 @@ truthfully what the cluster did with it.`,
 		a.analyzeCommand(), a.compareCommand(), a.resultsCommand(), a.collectCommand(),
 		a.statusCommand(), a.attachCommand(), a.stopCommand(), a.targetCommand(), a.annotateCommand(),
 		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),
-		exitCodesCommand(), a.versionCommand(), manCommand(),
+		exitCodesCommand(), pricesCommand(), a.versionCommand(), manCommand(),
 	)
 	complete(root)
 	started := false

@@ -19,6 +19,7 @@ import (
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/objective"
+	"github.com/kvbench/kvbench/internal/prices"
 	"github.com/kvbench/kvbench/internal/printable"
 )
 
@@ -32,6 +33,7 @@ type reportFlags struct {
 	percentiles percentiles
 	slo         []objective.Objective // beside those of the runs
 	unit        foreign.Unit          // of interval logs that do not tell theirs
+	prices      prices.Flag
 }
 
 // percentiles is the value of the flag that names those that a report shows.
@@ -54,6 +56,7 @@ func (r *reportFlags) add(cmd *cobra.Command, formats []render.Format) {
 	if slices.Contains(formats, render.CSV) {
 		f.Var(&r.percentiles, "percentiles", "of latencies to show, as in 50,75,99,99.9 (default 50,90,95,99,99.9,99.99)")
 	}
+	f.Var(&r.prices, "prices", "a YAML `file` of what the nodes of cluster and clients cost (kvbench help prices): adds what a million operations cost, and a month")
 	f.StringVarP(&r.file, "output", "o", "", "write the report to a `file` instead of standard output; with hgrm a folder, which gets a file for each kind and time")
 	_ = cmd.RegisterFlagCompletionFunc("format", fixed(strings.Split(render.List(formats), ", ")...)) // fails only for a flag that is not there
 }
@@ -103,6 +106,9 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 	}
 	if err := analysis.Demand(runs, others, r.slo...); err != nil {
 		return usage(err)
+	}
+	for _, run := range runs {
+		run.Price(r.prices.Prices)
 	}
 	doc := analysis.SummarizeAt(r.percentiles, runs...)
 	doc.Foreign = others
@@ -179,6 +185,7 @@ HdrHistogram interval logs (.hdr, .hlog, each alone or a folder of one run's), o
   kvbench analyze tikvbench-results/kvbench-20260102-150405
   kvbench analyze --unit us READ.hdr UPDATE.hdr
   go-ycsb run tikv -P workloada | tee go-ycsb.txt; kvbench analyze go-ycsb.txt
+  kvbench analyze --prices prices.yaml results
   kvbench analyze --verdict --slo 'READ service p99 < 5ms' --slo 'errors < 0.1%' results`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRunDirs,
