@@ -285,16 +285,22 @@ func ids(reports []*Report) string {
 // invalid notes which runs are no valid results, and says why nothing can be judged, if it cannot.
 func (c *Comparison) invalid(reports []*Report) (why string) {
 	for _, p := range reports {
-		switch p.Verdict.Code {
-		case exitcode.Valid:
+		if !invalid(p) {
 			continue
-		case exitcode.Target, exitcode.SLO: // what it did is known all the same
-		default:
+		}
+		if !judgeable(p) {
 			why = cmp.Or(why, fmt.Sprintf("run %s is not a valid result", p.RunID))
 		}
 		c.Notes = append(c.Notes, fmt.Sprintf("Run %s is not a valid result: %s.", p.RunID, p.Verdict.Text))
 	}
 	return why
+}
+
+func invalid(p *Report) bool { return p.Verdict.Code != exitcode.Valid }
+
+// judgeable tells whether what a run did is known, valid or not.
+func judgeable(p *Report) bool {
+	return slices.Contains([]int{exitcode.Valid, exitcode.Target, exitcode.SLO}, p.Verdict.Code)
 }
 
 // note says what the comparison cannot see.

@@ -25,9 +25,9 @@ type numbers map[string]float64
 // metricNames are the names of all metrics, in the order in which they are shown.
 func metricNames() []string {
 	names := []string{rateMetric}
-	for _, q := range []results.Quantity{results.Service, results.Response} {
+	for _, latency := range []string{latencyMetric(results.Service, ""), latencyMetric(results.Response, ""), unknownTime} {
 		for _, m := range Metrics {
-			names = append(names, latencyMetric(q, m.Name))
+			names = append(names, latency+m.Name)
 		}
 	}
 	return names
@@ -90,12 +90,12 @@ func headlinesOf(runs []*Run) []headline {
 			q = results.Service
 		}
 	}
-	return []headline{
-		{name: rateMetric},
-		{latencyMetric(q, "p50"), q, 50},
-		{latencyMetric(q, "p99"), q, 99},
-		{latencyMetric(q, "p99_9"), q, 99.9},
-	}
+	return headlinesAt(q, latencyMetric(q, ""))
+}
+
+// headlinesAt are those with a latency whose names begin so.
+func headlinesAt(q results.Quantity, latency string) []headline {
+	return []headline{{name: rateMetric}, {latency + "p50", q, 50}, {latency + "p99", q, 99}, {latency + "p99_9", q, 99.9}}
 }
 
 const (

@@ -241,31 +241,32 @@ func LoadAll(paths ...string) ([]*Run, error) {
 }
 
 // LoadAny loads what paths stand for: runs, as [LoadAll] does, and results of other tools.
-func LoadAny(o foreign.Options, paths ...string) (runs []*Run, others []*foreign.Result, err error) {
+func LoadAny(o foreign.Options, paths ...string) (*Set, error) {
+	set := new(Set)
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		noRun := error(nil)
 		if info.IsDir() {
-			more, err := LoadAll(path)
+			runs, err := LoadAll(path)
 			if err == nil {
-				runs = append(runs, more...)
+				set.Runs = append(set.Runs, runs...)
 				continue
 			}
 			if noRun = err; !errors.Is(err, results.ErrNoRun) {
-				return nil, nil, err
+				return nil, err
 			}
 		}
-		more, err := foreign.Load(path, o)
+		others, err := foreign.Load(path, o)
 		if errors.Is(err, foreign.ErrNone) && noRun != nil {
 			err = fmt.Errorf("%w; and %w", noRun, foreign.ErrNone)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		others = append(others, more...)
+		set.Foreign = append(set.Foreign, others...)
 	}
-	return runs, others, nil
+	return set, nil
 }

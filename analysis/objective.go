@@ -8,7 +8,6 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
@@ -82,16 +81,4 @@ func unseen(p *Report, rec *results.Run) string {
 // has tells whether one of the objectives is on this, of all kinds together.
 func has(all []objective.Objective, metric string) bool {
 	return slices.ContainsFunc(all, func(o objective.Objective) bool { return o.Kind == AllKinds && o.Metric == metric })
-}
-
-// Demand gives runs further objectives. Of what other tools have measured none is judged: it does not tell what was asked for, nor
-// what was never answered.
-func Demand(runs []*Run, others []*foreign.Result, further ...objective.Objective) error {
-	if len(further) > 0 && len(others) > 0 {
-		return fmt.Errorf("%s: objectives are judged of runs of kvbench alone; leave out --slo, or these results", others[0].Path)
-	}
-	for _, r := range runs {
-		r.Demand(further...)
-	}
-	return nil
 }

@@ -106,21 +106,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "analyzer: %v; see analyzer --help\n", err)
 		return exitcode.Usage
 	}
-	runs, others, err := analysis.LoadAny(foreign.Options{Unit: unit, Percentiles: percentiles}, flags.Args()...)
-	if err == nil {
-		err = analysis.Demand(runs, others, slo...)
+	set, err := analysis.LoadAny(foreign.Options{Unit: unit, Percentiles: percentiles}, flags.Args()...)
+	if err != nil {
+		return refuse(stderr, err)
 	}
-	for _, r := range runs {
-		r.Price(cost.Prices)
+	if err := cmp.Or(set.Demand(slo...), set.Price(cost.Prices)); err != nil {
+		return refuse(stderr, err)
 	}
-	doc := analysis.SummarizeAt(percentiles, runs...)
-	doc.Foreign = others
-	if err = cmp.Or(err, render.Check(doc, form)); err != nil {
-		fmt.Fprintf(stderr, "analyzer: %s\n", printable.Text(err.Error()))
-		return exitcode.Usage
+	doc := set.Summarize(percentiles)
+	if err := render.Check(doc, form); err != nil {
+		return refuse(stderr, err)
 	}
 	if form == render.HGRM {
-		err = render.Spectra(stdout, *file, runs...)
+		err = render.Spectra(stdout, *file, set.Runs...)
 	} else {
 		err = write(doc, form, *file, stdout)
 	}
@@ -132,6 +130,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return doc.Code()
 	}
 	return 0
+}
+
+// refuse says why there is no report; it returns the exit code.
+func refuse(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "analyzer: %s\n", printable.Text(err.Error()))
+	return exitcode.Usage
 }
 
 // write writes the report to a file, or to standard output if there is none.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/prices"
@@ -35,16 +37,20 @@ func (a *app) compareCommand() *cobra.Command {
 or folders that hold such. The rate and p50, p99 and p99.9 are judged, together, so that a comparison of equals claims
 anything in at most 5 % of the cases; everything else is shown and not judged.
 
+Results of other tools (see kvbench analyze --help) can stand on either side. They are judged where there are several of a side.
+
 With several runs of a side, noise is how much those differ from each other. With one run of each it is how much
 each varied within itself, and by how much runs of the same thing are taken to differ (--spread), since one run cannot show it.`,
 		Example: `  kvbench compare results/20260102-150405-abcdef results/20260102-160708-fedcba
   kvbench compare before/* --with after/*
   kvbench compare before --with after --fail-on-worse --format json
-  kvbench compare before --with after --prices old.yaml --prices-b new.yaml`,
+  kvbench compare before --with after --prices old.yaml --prices-b new.yaml
+  kvbench compare tikvbench-1 tikvbench-2 tikvbench-3 --with results/2026010*`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRunDirs,
 	}
 	report.add(cmd, render.Comparisons)
+	addUnit(cmd, &report.unit)
 	with := &laterArgs{flags: cmd.Flags()}
 	f := cmd.Flags()
 	f.Var(with, "with", "the first of the runs B; the arguments after it are the others")
@@ -64,17 +70,14 @@ each varied within itself, and by how much runs of the same thing are taken to d
 		if err != nil {
 			return usage(err)
 		}
-		runsA, runsB, err := loadSides(pathsA, pathsB)
+		sideA, sideB, err := loadSides(report.unit, pathsA, pathsB)
 		if err != nil {
 			return usage(err)
 		}
-		for _, r := range runsA {
-			r.Price(report.prices.Prices)
+		if err := cmp.Or(sideA.Price(report.prices.Prices), sideB.Price(cmp.Or(pricesB.Prices, report.prices.Prices))); err != nil {
+			return usage(err)
 		}
-		for _, r := range runsB {
-			r.Price(cmp.Or(pricesB.Prices, report.prices.Prices))
-		}
-		c := analysis.Compare(runsA, runsB, float64(spread))
+		c := analysis.CompareSets(sideA, sideB, float64(spread))
 		if err := report.show(a, func(w io.Writer, style render.Style) error { return render.Comparison(w, c, format, style) }); err != nil {
 			return err
 		}
@@ -89,22 +92,32 @@ each varied within itself, and by how much runs of the same thing are taken to d
 	return cmd
 }
 
-// loadSides loads the runs of both sides, each of which must be there once: a run twice would make noise look small.
-func loadSides(a, b []string) (runsA, runsB []*analysis.Run, err error) {
-	if runsA, err = analysis.LoadAll(a...); err != nil {
+// loadSides loads the results of both sides, each of which must be there once: a run twice would make noise look small.
+func loadSides(unit foreign.Unit, pathsA, pathsB []string) (a, b *analysis.Set, err error) {
+	if a, err = analysis.LoadAny(foreign.Options{Unit: unit}, pathsA...); err != nil {
 		return nil, nil, err
 	}
-	if runsB, err = analysis.LoadAll(b...); err != nil {
+	if b, err = analysis.LoadAny(foreign.Options{Unit: unit}, pathsB...); err != nil {
 		return nil, nil, err
 	}
 	seen := make(map[string]bool)
-	for _, r := range slices.Concat(runsA, runsB) {
+	for _, r := range slices.Concat(a.Runs, b.Runs) {
 		if seen[r.ID()] {
 			return nil, nil, fmt.Errorf("run %s is there twice: want runs that differ", r.ID())
 		}
 		seen[r.ID()] = true
 	}
-	return runsA, runsB, nil
+	for _, r := range slices.Concat(a.Foreign, b.Foreign) {
+		path, err := filepath.Abs(r.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if seen[path] {
+			return nil, nil, fmt.Errorf("%s is there twice: want results that differ", r.Path)
+		}
+		seen[path] = true
+	}
+	return a, b, nil
 }
 
 // laterArgs is a flag that parts the arguments into those before and those after it.

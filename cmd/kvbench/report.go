@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,18 +101,14 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	runs, others, err := analysis.LoadAny(foreign.Options{Unit: r.unit, Percentiles: r.percentiles}, paths...)
+	set, err := analysis.LoadAny(foreign.Options{Unit: r.unit, Percentiles: r.percentiles}, paths...)
 	if err != nil {
 		return usage(err)
 	}
-	if err := analysis.Demand(runs, others, r.slo...); err != nil {
+	if err := cmp.Or(set.Demand(r.slo...), set.Price(r.prices.Prices)); err != nil {
 		return usage(err)
 	}
-	for _, run := range runs {
-		run.Price(r.prices.Prices)
-	}
-	doc := analysis.SummarizeAt(r.percentiles, runs...)
-	doc.Foreign = others
+	doc := set.Summarize(r.percentiles)
 	if err := render.Check(doc, format); err != nil {
 		return usage(err)
 	}
@@ -120,7 +117,7 @@ func (r *reportFlags) write(a *app, paths ...string) error {
 		if folder == "-" {
 			folder = ""
 		}
-		if err := render.Spectra(a.stdout, folder, runs...); err != nil {
+		if err := render.Spectra(a.stdout, folder, set.Runs...); err != nil {
 			return usage(err)
 		}
 	} else if err := r.show(a, func(w io.Writer, style render.Style) error { return render.Document(w, doc, format, style) }); err != nil {
