@@ -3,17 +3,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kvbench/kvbench/analysis"
+	"github.com/kvbench/kvbench/analysis/dips"
+	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/playground"
+	"github.com/kvbench/kvbench/internal/results"
 )
 
 // soak in the environment makes TestSoak run, which takes long: `make soak`.
@@ -22,8 +28,10 @@ const soak = "KVBENCH_SOAK"
 // disturbance is something that happens to a cluster. do lets it happen until ctx
 // is done; what it leaves behind, Restore mends.
 type disturbance struct {
-	name string
-	do   func(ctx context.Context, c *playground.Cluster, rng *rand.Rand) error
+	name   string
+	do     func(ctx context.Context, c *playground.Cluster, rng *rand.Rand) error
+	depth  float64       // the worst second loses more than this share; 0: it may lose nothing
+	silent time.Duration // all threads soon wait for it: nothing is answered for so long at least
 }
 
 var disturbances = []disturbance{
@@ -36,40 +44,41 @@ var disturbances = []disturbance{
 			}
 			return nil
 		})
-	}},
+	}, 0, 0},
 	{"leaders move", func(ctx context.Context, c *playground.Cluster, _ *rand.Rand) error {
 		return every(ctx, 200*time.Millisecond, func() error {
 			_, err := c.MoveLeaders()
 			return err
 		})
-	}},
+	}, 0, 0},
 	{"store down", func(ctx context.Context, c *playground.Cluster, _ *rand.Rand) error {
-		if err := c.StopStore(1); err != nil {
+		id := busiest(c)
+		if err := c.StopStore(id); err != nil {
 			return err
 		}
 		<-ctx.Done()
-		return c.StartStore(1)
-	}},
+		return c.StartStore(id)
+	}, 0.2, 0}, // others lead what it led after a second
 	{"stall", func(ctx context.Context, c *playground.Cluster, _ *rand.Rand) error {
-		if err := c.StallStore(2, time.Hour); err != nil {
+		if err := c.StallStore(busiest(c), time.Hour); err != nil {
 			return err
 		}
 		<-ctx.Done()
 		return nil
-	}},
+	}, 0.5, time.Second},
 	{"busy", func(ctx context.Context, c *playground.Cluster, _ *rand.Rand) error {
 		if err := c.SetBusy(3, 0.5); err != nil {
 			return err
 		}
 		<-ctx.Done()
 		return nil
-	}},
+	}, 0, 0},
 	{"connections reset", func(ctx context.Context, c *playground.Cluster, rng *rand.Rand) error {
 		return every(ctx, 100*time.Millisecond, func() error {
 			_, err := c.ResetConnections(uint64(1 + rng.IntN(3)))
 			return err
 		})
-	}},
+	}, 0, 0},
 	{"PD away", func(ctx context.Context, c *playground.Cluster, _ *rand.Rand) error {
 		if err := c.StopPD(); err != nil {
 			return err
@@ -79,7 +88,12 @@ var disturbances = []disturbance{
 		}
 		<-ctx.Done()
 		return c.StartPD()
-	}},
+	}, 0, 0},
+}
+
+// busiest is the store that leads most regions.
+func busiest(c *playground.Cluster) uint64 {
+	return slices.MaxFunc(c.State().Stores, func(a, b playground.StoreState) int { return cmp.Compare(a.Leaders, b.Leaders) }).ID
 }
 
 func every(ctx context.Context, interval time.Duration, do func() error) error {
@@ -100,7 +114,8 @@ func every(ctx context.Context, interval time.Duration, do func() error) error {
 func randomKey(rng *rand.Rand) []byte { return fmt.Appendf(nil, "usertable:user%016x", rng.Uint64()) }
 
 // TestDisturbed: whatever happens to the cluster, no driver returns a wrong value, loses an acknowledged write
-// or a virtual thread, and when it is over, the rate is back within 5 s. It measures rates, so the other tests wait.
+// or a virtual thread, when it is over, the rate is back within 5 s, and the report's account of it is true. It measures
+// rates, so the other tests wait.
 func TestDisturbed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -154,9 +169,16 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 			t.Error(err)
 		}
 	})
-	const before = time.Second
+	const before = 3 * time.Second // so that the second group comes when a dip can be found, which is after ten seconds
 	whole := before + time.Duration(len(groups))*(length+calm) + time.Second
-	args := []string{"--pd", c.PDAddr(), "--driver", driver, "--out", t.TempDir(), "-p", "recordcount=2000",
+	worker := start(t, "worker", "--listen", "127.0.0.1:0", "--data", t.TempDir())
+	address := strings.Fields(worker.until(`"worker ready" address=`))[0]
+	fleet, err := coordinator.Reach(ctx, []coordinator.Address{{Name: address}}, coordinator.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fleet.Close()
+	args := []string{"--workers", address, "--pd", c.PDAddr(), "--driver", driver, "--out", t.TempDir(), "-p", "recordcount=2000",
 		"-p", "keyhash=mix", "-p", "keyformat=hex",
 		"-p", "readproportion=0.5", "-p", "updateproportion=0.5", "-p", "fieldcount=1", "-p", "fieldlength=100", "-p", "dataintegrity=true", "--threads", "64"}
 	do(t, append([]string{"load", "--verify"}, args...)...)
@@ -165,9 +187,15 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 	run.until("measuring ")
 
 	rng := rand.New(rand.NewPCG(1, 2))
-	var ends []time.Time
+	var begins, ends []time.Time
 	pause(t, before)
 	for _, group := range groups {
+		if _, now, err := fleet.Clock(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		} else if _, err := fleet.Annotate(t.Context(), "", now, names(group)); err != nil {
+			t.Fatal(err)
+		}
+		begins = append(begins, time.Now())
 		happen(t, c, rng, length, group)
 		ends = append(ends, time.Now())
 		pause(t, calm)
@@ -214,6 +242,19 @@ func disturbed(t *testing.T, driver string, length, calm time.Duration, groups .
 			allowed += 4 // a store that failed while PD was away: client-go asks for it again every 4 s
 		}
 		recovered(t, r, names(groups[i]), end.Sub(r.Start).Seconds(), calm.Seconds(), target, allowed)
+		told(t, r, groups[i], begins[i].Sub(r.Start).Seconds(), end.Sub(r.Start).Seconds(), allowed)
+	}
+	failed, accounted := int64(0), int64(0)
+	for _, e := range r.Errors {
+		failed += e.Count
+	}
+	for _, d := range r.Disturbances {
+		for _, e := range d.Errors {
+			accounted += e.Count
+		}
+	}
+	if accounted > failed {
+		t.Errorf("disturbances account for %d errors, and there were %d", accounted, failed)
 	}
 }
 
@@ -259,6 +300,52 @@ func recovered(t *testing.T, r *analysis.Report, what string, end, calm, target,
 	t.Logf("after %s: %s/s", what, strings.Join(rates, " "))
 	if back < 0 || back > end+allowed || sum < share*target*n {
 		t.Errorf("%s ended at %.1f s; the rate was not back within %g s: %s/s", what, end, allowed, strings.Join(rates, " "))
+	}
+}
+
+// told checks that the report gives an account of what happened between two moments of the run, and that it is true.
+func told(t *testing.T, r *analysis.Report, group []disturbance, begin, end, allowed float64) {
+	t.Helper()
+	i := slices.IndexFunc(r.Disturbances, func(d analysis.Disturbance) bool {
+		return slices.ContainsFunc(d.Events, func(e results.Event) bool {
+			return e.Kind == results.Annotation && e.Text == names(group) && e.S > begin-2 && e.S < begin
+		})
+	})
+	if i < 0 {
+		t.Errorf("there is no account of %s at %.1f s: %+v", names(group), begin, r.Disturbances)
+		return
+	}
+	d := r.Disturbances[i]
+	gap := 0.
+	if d.NoAnswer != nil {
+		gap = d.NoAnswer.S
+	}
+	t.Logf("%s, %.1f to %.1f s: dip %v from %.1f to %.1f s, depth %.2f, no answer for %.2f s, %d queued, errors %v", names(group), begin, end, d.Dip, d.AtS, d.ToS, d.Depth, gap, d.Queued, d.Errors)
+	if d.AtS < begin-2 || d.AtS > begin+10 { // a dip so long after an event is told with it
+		t.Errorf("%s was from %.1f to %.1f s, and is told to be from %g s on", names(group), begin, end, d.AtS)
+	}
+	least, depth := 0., 0.
+	for _, one := range group {
+		least, depth = max(least, one.silent.Seconds()), max(depth, one.depth)
+	}
+	most := end - begin + allowed
+	if least > 0 {
+		most = end - begin + 0.5
+	}
+	if gap < least || gap > most {
+		t.Errorf("%s: nothing was answered for %g s, want %g to %.1f", names(group), gap, least, most)
+	}
+	if depth == 0 || begin < dips.Least { // before that nothing can be found to be a dip
+		return
+	}
+	switch b, w := d.Before, d.During; {
+	case !d.Dip && least == 0: // it is lost in the noise of a machine that has too much to do
+	case !d.Dip || d.AtS < begin-1 || d.AtS > begin+1 || d.Depth < depth || d.ToS < end-2 || d.Queued == 0:
+		t.Errorf("%s: %+v", names(group), d)
+	case b == nil || w == nil || w.FromS > d.AtS || w.ToS < d.ToS || b.ToS > d.AtS || d.After != nil && d.After.FromS < d.ToS:
+		t.Errorf("%s: before %+v, during %+v, after %+v", names(group), b, w, d.After)
+	case float64(w.ResponseUS.Max) < 1e6*least || w.ResponseUS.P99 < b.ResponseUS.P50:
+		t.Errorf("%s: responses took up to %d µs, p99 %d µs, and before p50 was %d µs", names(group), w.ResponseUS.Max, w.ResponseUS.P99, b.ResponseUS.P50)
 	}
 }
 
