@@ -72,17 +72,25 @@ func newCourse(r *Run, bins *series) course {
 
 // add counts an interval. They must be added in the order of their starts.
 func (c *course) add(iv *results.Interval) {
-	at := iv.Start + (iv.End-iv.Start)/2 - c.from
-	i := int(at / time.Second)
-	if at < 0 || i >= len(c.seconds) {
+	if iv.Start >= c.end() || iv.End <= c.from {
 		return
 	}
+	calls := int64(0)
 	for row := range measure.Row(measure.Rows) {
 		if answered(row) {
-			c.seconds[i].Answered += float64(iv.Window.Rows[row].Batches + iv.Warmup.Rows[row].Batches)
+			calls += iv.Window.Rows[row].Batches + iv.Warmup.Rows[row].Batches
 		}
 	}
-	c.seconds[i].Due += iv.Target * (iv.End - iv.Start).Seconds() / c.batch
+	// One that is longer than a second, of a worker that stood still, is spread over its seconds.
+	for i := int(max(0, iv.Start-c.from) / time.Second); i < len(c.seconds); i++ {
+		from := c.from + time.Duration(i)*time.Second
+		if from >= iv.End {
+			break
+		}
+		share := (&window{from: from, to: from + time.Second}).share(iv.Start, iv.End)
+		c.seconds[i].Answered += share * float64(calls)
+		c.seconds[i].Due += share * iv.Target * (iv.End - iv.Start).Seconds() / c.batch
+	}
 	for _, t := range iv.Traffic {
 		if t.Store == "" {
 			continue

@@ -71,10 +71,11 @@ func Find(seconds []Second, gaps []Span) []Dip {
 			silent := gap.Length()*ref.lowest/2*scale >= gapCalls
 			if lost <= limit && !silent {
 				if lost >= -limit { // else it catches up
-					seen.add(level)
+					seen.hold(level)
 				}
 				continue
 			}
+			seen.drop()
 			found = append(found, Dip{Span: Span{From: at, To: at}})
 			open = &found[len(found)-1]
 			if silent {
@@ -112,7 +113,22 @@ func (s Second) level() (level, calls float64) {
 }
 
 // before holds the levels of the last seconds that were not in a dip.
-type before struct{ levels []float64 }
+type before struct {
+	levels []float64
+	held   float64 // the last one, which may be the part of a second with which a dip begins
+	holds  bool
+}
+
+// hold adds a level once it is known that no dip begins in the next second.
+func (b *before) hold(level float64) {
+	if b.holds {
+		b.add(b.held)
+	}
+	b.held, b.holds = level, true
+}
+
+// drop forgets the level that is held.
+func (b *before) drop() { b.holds = false }
 
 func (b *before) add(level float64) {
 	if len(b.levels) == memory {

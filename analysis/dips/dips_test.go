@@ -183,6 +183,14 @@ func TestDips(t *testing.T) {
 				s.Answered = 500
 			}
 		}, []Dip{{Span: Span{50, 55}, Depth: 0.5}}},
+		{"a third of it, after a second of which it is a small part, with little known before", func(i int, s *Second) {
+			switch {
+			case i == 12:
+				s.Answered = 810
+			case i > 12 && i < 16:
+				s.Answered = 640
+			}
+		}, []Dip{{Span: Span{13, 16}, Depth: 0.36}}},
 		{"to the end", func(i int, s *Second) {
 			if i >= 60 {
 				s.Answered = 400

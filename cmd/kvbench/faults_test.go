@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,7 +134,7 @@ func TestFaultSilentWorkerIsUnknown(t *testing.T) {
 	fault(t)
 	f := newFleet(t, 2)
 	run := start(t, f.verb("run", "-w", "read", "--target", "1000", "--duration", "20s", "--json")...)
-	run.until("p50")
+	run.until("12s measuring") // a dip can be found after ten seconds
 	run.until(" of 1,000 ")
 	f.workers[1].freeze()
 	frozen := time.Now()
@@ -150,8 +151,21 @@ func TestFaultSilentWorkerIsUnknown(t *testing.T) {
 		}
 	}
 	f.workers[1].signal(syscall.SIGCONT)
+	thawed := time.Now()
 	run.until("is back")
 	run.code(time.Minute) // of its verdict, which is not of this
+	r := run.report()
+	from, to := frozen.Sub(r.Start).Seconds(), thawed.Sub(r.Start).Seconds()
+	lost := slices.IndexFunc(r.Disturbances, func(d analysis.Disturbance) bool {
+		return slices.ContainsFunc(d.Events, func(e results.Event) bool { return e.Kind == results.WorkerLost })
+	})
+	if lost < 0 {
+		t.Fatalf("there is no account of the worker's loss: %+v", r.Disturbances)
+	}
+	// Of two workers one did nothing; the other's answers went on.
+	if d := r.Disturbances[lost]; !d.Dip || d.Open || d.AtS < from-1 || d.AtS > from+1.5 || d.ToS < to-1 || d.ToS > to+2 || d.Depth < 0.25 || d.Depth > 0.6 || d.NoAnswer != nil {
+		t.Errorf("a worker was frozen from %.1f to %.1f s, and the report tells %+v", from, to, d)
+	}
 	var kinds []string
 	dirs, err := filepath.Glob(filepath.Join(f.out, "*"))
 	if err != nil {

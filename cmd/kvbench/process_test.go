@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -295,6 +296,11 @@ func TestKilledWorkerIsLost(t *testing.T) {
 			t.Errorf("nothing is known of what %s did", w.Name)
 		}
 	}
+	// Its loss comes before a dip could be found; half of the target is what the other one answers.
+	lost := slices.IndexFunc(r.Disturbances, func(d analysis.Disturbance) bool { return len(d.Events) > 0 && d.Events[0].Kind == results.WorkerLost })
+	if lost < 0 || r.Disturbances[lost].Judged || r.Disturbances[lost].Unseen != 1 || r.Disturbances[lost].During == nil || r.Disturbances[lost].During.OpsPerS > 120 {
+		t.Errorf("the account of the loss: %+v", r.Disturbances)
+	}
 }
 
 // TestDetachedRunIsSteeredFromOutside: started and left alone, looked at, given another
@@ -321,14 +327,18 @@ func TestDetachedRunIsSteeredFromOutside(t *testing.T) {
 		}
 		return rows[0].Operations
 	}
-	do(t, verb("target", "2000")...)
 	deadline := time.Now().Add(30 * time.Second)
-	for operations() < 3000 { // at 100/s that would be half a minute
-		if time.Now().After(deadline) {
-			t.Fatal("the new target does not show")
+	reach := func(n int64) {
+		for operations() < n {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d operations are not reached", n)
+			}
+			time.Sleep(100 * time.Millisecond) // of looking again
 		}
-		time.Sleep(100 * time.Millisecond) // of looking again
 	}
+	reach(100)
+	do(t, verb("target", "2000")...)
+	reach(3000) // at 100/s that would be half a minute
 	busy := start(t, f.verb("run", "-w", "read", "--duration", "1s")...)
 	if code := busy.code(time.Minute); code != exitcode.Unreachable {
 		t.Errorf("a second coordinator: exit code %d, want %d", code, exitcode.Unreachable)
@@ -342,7 +352,13 @@ func TestDetachedRunIsSteeredFromOutside(t *testing.T) {
 	stdout, stderr := p.said()
 	var doc analysis.Document
 	if err := readDocument(t, stdout, &doc); err != nil || len(doc.Runs) != 1 || doc.Runs[0].Operations < 3000 {
-		t.Errorf("collected: %v\n%s\n%s", err, stdout, stderr)
+		t.Fatalf("collected: %v\n%s\n%s", err, stdout, stderr)
+	}
+	// The account of the change: what was answered before it, and after.
+	all := doc.Runs[0].Disturbances
+	if len(all) != 1 || len(all[0].Events) != 1 || all[0].Events[0].Text != "2,000/s, 100/s before" || all[0].Dip || all[0].Before == nil || all[0].During == nil ||
+		all[0].Before.OpsPerS > 110 || all[0].During.OpsPerS < 500 {
+		t.Errorf("the account of the target's change: %+v", all)
 	}
 }
 
