@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvbench/kvbench/analysis/availability"
 	"github.com/kvbench/kvbench/analysis/internal/golden"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
@@ -507,7 +508,8 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, Hang{}, Unanswered{}, NeverAnswered{}, KindRow{}, ErrorRow{}, ObjectiveRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{}} {
+	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, Hang{}, Unanswered{}, NeverAnswered{}, KindRow{}, ErrorRow{}, ObjectiveRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{},
+		availability.Probe{}, availability.ClusterSeen{}, availability.StoreSeen{}, availability.Stall{}, availability.ReadBack{}, availability.BadWrite{}} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {
 			if typ.Field(i).Anonymous || typ.Field(i).Tag.Get("json") == "-" {

@@ -60,7 +60,7 @@ const (
 )
 
 // accounted are the kinds of events of which an account is given: those that may change how a run goes.
-var accounted = []string{results.WorkerLost, results.WorkerBack, results.TargetChanged, results.Annotation, storeConnection, storeLeader}
+var accounted = []string{results.WorkerLost, results.WorkerBack, results.TargetChanged, results.Annotation, storeConnection, storeLeader, StoreStalled}
 
 // disturbances finds the dips, and gives an account of them and of the events; nil if the course of the run is not known.
 func (r *Run) disturbances(p *Report) []Disturbance {

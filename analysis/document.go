@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kvbench/kvbench/analysis/availability"
 	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
@@ -99,6 +100,9 @@ type Report struct {
 
 	// Verification is what was found of the data; nil if nobody looked.
 	Verification *results.Verification `json:"verification,omitempty"`
+
+	// Probe is what small writes to each store saw; nil if there were none.
+	Probe *availability.Probe `json:"probe,omitempty"`
 
 	// Connections is how many the fleet has to each store; 0 if a driver does not tell.
 	Connections int `json:"connections_per_store"`

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kvbench/kvbench/analysis/availability"
 	"github.com/kvbench/kvbench/analysis/foreign"
 	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/prices"
@@ -22,7 +23,8 @@ type Run struct {
 	prices   *prices.Prices // nil: not known
 	events   []results.Event
 	warnings []string
-	missing  []string // what is not here, or not whole, that the run has written
+	missing  []string            // what is not here, or not whole, that the run has written
+	probe    *availability.Probe // nil: there was none, or what it saw is not here
 	workers  []*worker
 	window   window
 
@@ -58,6 +60,7 @@ func Load(dir string) (*Run, error) {
 	}
 	r := &Run{record: record}
 	r.readEvents(dir)
+	r.readProbe(dir)
 	for _, m := range record.Fleet {
 		w, err := r.look(dir, m)
 		if err != nil {

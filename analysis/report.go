@@ -63,6 +63,7 @@ func (r *Run) Report(percentiles ...float64) *Report {
 		ErrorsPerS: rate(all.rate.operations - good.rate.operations),
 
 		Verification: rec.Verification,
+		Probe:        r.probe,
 
 		Percentiles: percentiles,
 
@@ -76,13 +77,16 @@ func (r *Run) Report(percentiles ...float64) *Report {
 		LaneDelayUS: measure.LatencyOf(r.fleet.lane),
 		CPUS:        r.cpuSeconds(),
 
-		Events:   withMoves(r.events, r.moves()),
+		Events:   r.withStalls(withMoves(r.events, r.moves())),
 		Notes:    append([]string{}, r.window.notes...),
 		Warnings: append(append([]string{}, rec.Warnings...), r.warnings...),
 		Missing:  append([]string{}, r.missing...),
 		Series:   append([]Point{}, r.series...),
 		Curves:   []Curve{},
 		Detail:   r.detail,
+	}
+	if rec.Phase == results.Probing {
+		return r.probeReport(p)
 	}
 	if due := r.due(); due > 0 && seconds > 0 && rec.Paced {
 		// The workers' shares add up to it but for rounding.

@@ -60,6 +60,9 @@ func judge(p *Report, r *Run) results.Verdict {
 	if v := rec.Verification; v != nil && v.Bad() > 0 {
 		find(exitcode.Wrong, "%s", v.Text())
 	}
+	if r.probe != nil && r.probe.Bad() != "" {
+		find(exitcode.Wrong, "the probe found that %s", r.probe.Bad())
+	}
 	if rec.State == results.Interrupted || rec.StoppedS != nil && rec.StopWhy == "" {
 		find(exitcode.Interrupted, "interrupted")
 	}
@@ -67,6 +70,11 @@ func judge(p *Report, r *Run) results.Verdict {
 		find(exitcode.SLO, "stopped: %s", rec.StopWhy)
 	}
 	degraded(p, rec, func(format string, args ...any) { find(exitcode.Degraded, format, args...) })
+	if r.probe != nil {
+		for _, text := range r.probe.Lacks() {
+			find(exitcode.Degraded, "of the probe: %s", text)
+		}
+	}
 	if rec.Paced && p.missedTarget() && !has(rec.Limits.SLO, objective.Share) { // which says how much is enough
 		find(exitcode.Target, "%s of the target of %s was reached", units.Percent(p.OpsPerS/p.TargetOps), units.Rate(p.TargetOps))
 		if p.Hang != nil {

@@ -48,6 +48,13 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"sharing":        func(t *analysis.Traffic) string { return sharing(&t.Sent) },
 	"fallbacks":      func(t *analysis.Traffic) string { return fallbacks(&t.Sent) },
 	"objectiveTable": objectiveGrid,
+	"alone":          alone,
+	"probed":         probed,
+	"probeTable":     probeGrid,
+	"stallTexts":     stallTexts,
+	"readBack":       readBack,
+	"badWrites":      badWrites,
+	"remarks":        remarks,
 }).Parse(page))
 
 // proseColumns are the columns of tables that hold text, which is broken at words.
@@ -145,6 +152,9 @@ type tile struct{ Name, Value, More string }
 
 // tiles are the numbers that a reader looks for first.
 func tiles(r *analysis.Report) (all []tile) {
+	if alone(r) {
+		return probeTiles(r.Probe)
+	}
 	rate := tile{Name: "answered", Value: units.Rate(r.OpsPerS), More: "as fast as it went"}
 	if r.Paced && r.TargetOps > 0 {
 		rate.More = fmt.Sprintf("%s of the target of %s", units.Percent(r.OpsPerS/r.TargetOps), units.Rate(r.TargetOps))

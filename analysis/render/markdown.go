@@ -61,18 +61,23 @@ func (m *markdown) report(r *analysis.Report) {
 	m.line("")
 	m.line("**%s** (exit code %d)", plain(r.Verdict.Text), r.Verdict.Code)
 	m.line("")
-	m.line("%s, because %s.", plain(answered(r, units.Rate(r.OpsPerS))), plain(r.Limit.Why))
-	m.line("")
+	if !alone(r) {
+		m.line("%s, because %s.", plain(answered(r, units.Rate(r.OpsPerS))), plain(r.Limit.Why))
+		m.line("")
+	}
 	if table, _ := objectiveTable(r); table != nil {
 		m.table(table, "|---|---|---|")
 	}
-	m.table(latencyTable(r), "|---|---|--:|--:|---|"+strings.Repeat("--:|", len(analysis.MetricsOf(r))))
-	if text := tooFew(r); text != "" {
-		m.line("%s", plain(text))
+	if !alone(r) {
+		m.table(latencyTable(r), "|---|---|--:|--:|---|"+strings.Repeat("--:|", len(analysis.MetricsOf(r))))
+		if text := tooFew(r); text != "" {
+			m.line("%s", plain(text))
+			m.line("")
+		}
+		m.line("%s", plain(gap(r)))
 		m.line("")
 	}
-	m.line("%s", plain(gap(r)))
-	m.line("")
+	m.probe(r.Probe)
 	for _, f := range facts(r) {
 		m.point(f.name, f.text)
 	}

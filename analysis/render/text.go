@@ -77,7 +77,9 @@ func (t *text) report(r *analysis.Report) {
 		colour = yellow
 	}
 	t.prose("verdict  ", colour, printable(r.Verdict.Text))
-	t.prose("because  ", "", r.Limit.Why)
+	if !alone(r) {
+		t.prose("because  ", "", r.Limit.Why)
+	}
 	if r.Ended.Text != "" {
 		t.prose("ended    ", "", fmt.Sprintf("after %s: %s", units.Seconds(r.Ended.AtS), printable(r.Ended.Text)))
 	}
@@ -85,11 +87,14 @@ func (t *text) report(r *analysis.Report) {
 		t.prose(fmt.Sprintf("%-9s", f.name), "", f.text)
 	}
 	t.objectives(r)
-	t.line("")
-	t.rates(r)
-	t.line("")
-	t.latencies(r)
-	t.prose("", "", gap(r))
+	if !alone(r) {
+		t.line("")
+		t.rates(r)
+		t.line("")
+		t.latencies(r)
+		t.prose("", "", gap(r))
+	}
+	t.probe(r.Probe)
 	t.servers(r.Servers)
 	t.errors(r)
 	t.disturbances(r)
@@ -112,7 +117,7 @@ type fact struct{ name, text string }
 // facts are what was run, on what, when and how; what is not known is left out.
 func facts(r *analysis.Report) (known []fact) {
 	for _, f := range []fact{
-		{"workload", printable(r.Workload)},
+		{"workload", printable(workload(r))},
 		{"cluster", cluster(&r.Cluster)},
 		{"loaded", loadOf(r)},
 		{"cost", costOf(r.Cost)},
@@ -136,6 +141,14 @@ func costOf(c *analysis.Cost) string {
 	return printable(c.Text())
 }
 
+// workload says in a line what a run did; a probe alone has none.
+func workload(r *analysis.Report) string {
+	if alone(r) {
+		return ""
+	}
+	return r.Workload
+}
+
 // cluster says which database it was.
 func cluster(c *results.Cluster) string {
 	var parts []string
@@ -153,6 +166,12 @@ func cluster(c *results.Cluster) string {
 
 // headline says in a line what was run.
 func headline(r *analysis.Report) string {
+	if alone(r) {
+		if r.Probe == nil {
+			return r.Phase
+		}
+		return r.Phase + " · " + units.Seconds(r.Probe.LengthS)
+	}
 	parts := []string{r.Phase, units.Seconds(r.WindowS) + " measured"}
 	if r.WarmupS > 0 {
 		parts[1] += " after " + units.Seconds(r.WarmupS) + " of warm-up"

@@ -49,6 +49,19 @@ func addSpecFlags(f *pflag.FlagSet) *specFlags {
 	return s
 }
 
+// addClusterFlags adds those alone that say which cluster, and how it is reached.
+func addClusterFlags(f *pflag.FlagSet) *specFlags {
+	s := &specFlags{flags: f, values: map[string]*string{}}
+	f.StringArrayVarP(&s.workloads, "workload", "w", nil, "property `file` that names the cluster (tikv.…), as a workload's does; a later one wins")
+	f.StringArrayVarP(&s.properties, "property", "p", nil, "`key=value`, as in tikv.apiversion=V2 or tikv.ca=ca.pem; wins over files")
+	for _, p := range propertyFlags {
+		if p.flag == "pd" {
+			s.values[p.flag] = f.String(p.flag, "", p.doc)
+		}
+	}
+	return s
+}
+
 // parse reads all layers: files, then environment, then -p, then flags. extra wins over all.
 func (s *specFlags) parse(env func(string) (string, bool), extra ...spec.Pair) (*spec.Spec, error) {
 	return s.parseWith(env, s.workloads, nil, extra...)
@@ -101,7 +114,7 @@ func (s *specFlags) given() (pairs []spec.Pair, err error) {
 		pairs = append(pairs, spec.Pair{Key: key, Value: value, Where: "-p"})
 	}
 	for _, p := range propertyFlags {
-		if s.flags.Changed(p.flag) && !s.varied[p.flag] {
+		if s.values[p.flag] != nil && s.flags.Changed(p.flag) && !s.varied[p.flag] {
 			pairs = append(pairs, spec.Pair{Key: p.property, Value: *s.values[p.flag], Where: "--" + p.flag})
 		}
 	}

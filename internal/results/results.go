@@ -6,6 +6,7 @@
 //
 //	<run-id>/run.json                what was run, where, by whom, and how it ended
 //	<run-id>/events.jsonl            what happened when
+//	<run-id>/probe.json              what a probe of the stores has seen, if there was one
 //	<run-id>/<worker>/worker.json    who measured
 //	<run-id>/<worker>/hist.hlog      a HdrHistogram interval log: per interval and tag, latencies in microseconds
 //	<run-id>/<worker>/counts.csv     per interval and tag: operations, batches, requests
@@ -42,6 +43,7 @@ import (
 const (
 	RunFile    = "run.json"
 	EventsFile = "events.jsonl" // a worker's, too, if it has been told of any
+	ProbeFile  = "probe.json"
 
 	WorkerFile     = "worker.json"
 	HistogramsFile = "hist.hlog"
@@ -73,7 +75,7 @@ func CheckName(name string) error {
 	if !nameForm.MatchString(name) || strings.HasSuffix(name, ".") {
 		return fmt.Errorf("name %q: want up to 128 letters, digits, '.', '_' and '-', first a letter or digit, last no '.'", name)
 	}
-	if slices.Contains([]string{RunFile, EventsFile}, strings.ToLower(name)) {
+	if slices.Contains([]string{RunFile, EventsFile, ProbeFile}, strings.ToLower(name)) {
 		return fmt.Errorf("name %q is reserved for a file of the results directory", name)
 	}
 	return nil

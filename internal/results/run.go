@@ -21,7 +21,7 @@ const Version = 1
 type Run struct {
 	Version  int               `json:"version"`
 	RunID    string            `json:"run_id"`
-	Phase    string            `json:"phase"` // "load", "run" or "verify"
+	Phase    string            `json:"phase"` // "load", "run", "verify" or [Probing]
 	State    State             `json:"state"`
 	Start    time.Time         `json:"start"`              // zero of the run's clock
 	WarmupS  float64           `json:"warmup_s"`           // the measured window begins
@@ -44,9 +44,14 @@ type Run struct {
 	Limits   Limits            `json:"limits"`
 	Warnings []string          `json:"warnings,omitempty"` // of the properties and of the data, as the user was shown them
 
+	Probed bool `json:"probed,omitempty"` // the stores were probed: there is a [ProbeFile] when the run is over
+
 	// Verification is what a verification of the table, or of a run's writes, came to.
 	Verification *Verification `json:"verification,omitempty"`
 }
+
+// Probing is the phase of what no worker takes part in: a probe alone.
+const Probing = "probe"
 
 // State is how far a run, or a worker's part of it, has come.
 type State string

@@ -25,6 +25,14 @@ type Admin interface {
 	FirstKey(ctx context.Context, first, end []byte) ([]byte, error)
 	// DeleteRange removes the keys of [first, end), whose end must not be empty.
 	DeleteRange(ctx context.Context, first, end []byte) error
+	// Stores returns the stores that may lead regions, whether or not they are up, by their ids.
+	Stores(ctx context.Context) ([]Member, error)
+}
+
+// Member is a store of a cluster.
+type Member struct {
+	ID      uint64 // as regions name their leaders
+	Address string // as traffic has it
 }
 
 // Region is a range of keys that lies on some stores.

@@ -4,9 +4,11 @@ package tikv
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	pd "github.com/tikv/pd/client"
@@ -103,6 +105,22 @@ func (c *Cluster) DeleteRange(ctx context.Context, first, end []byte) error {
 		return errors.New("a range to be deleted needs an end")
 	}
 	return c.clients[0].DeleteRange(ctx, first, end)
+}
+
+// Stores implements [store.Admin].
+func (c *Cluster) Stores(ctx context.Context) ([]store.Member, error) {
+	listed, err := c.pd().GetAllStores(ctx, pd.WithExcludeTombstone())
+	if err != nil {
+		return nil, fmt.Errorf("ask PD for the stores: %w", err)
+	}
+	var members []store.Member
+	for _, s := range listed {
+		if !isTiFlash(s) {
+			members = append(members, store.Member{ID: s.GetId(), Address: s.GetAddress()})
+		}
+	}
+	slices.SortFunc(members, func(a, b store.Member) int { return cmp.Compare(a.ID, b.ID) })
+	return members, nil
 }
 
 func (c *Cluster) pd() pd.Client { return c.clients[0].GetPDClient() }
