@@ -21,6 +21,10 @@ type Study struct {
 	Left    int      `json:"runs_left"` // not done, or failed
 	Ended   string   `json:"ended,omitempty"`
 	Cells   []*Cell  `json:"cells"`
+	// Sweep is nil if nothing is varied over three numbers or more.
+	Sweep *Sweep `json:"sweep,omitempty"`
+	// Versus compares each variant with the first, for each combination of what is varied besides.
+	Versus []*Versus `json:"versus,omitempty"`
 }
 
 // Cell is one combination of what is varied, over all its repeats.
@@ -52,6 +56,7 @@ type CellRun struct {
 	Text    string  `json:"text"`
 	OpsPerS float64 `json:"ops_per_s,omitempty"`
 	LimitBy string  `json:"limit_by,omitempty"`
+	Page    string  `json:"-"` // address of its own page, if there is one
 
 	report *Report
 }
@@ -107,6 +112,7 @@ func (s *Study) Finish() {
 	for _, c := range s.Cells {
 		c.finish()
 	}
+	s.Sweep = s.sweep()
 }
 
 func (c *Cell) finish() {

@@ -14,7 +14,7 @@ import (
 )
 
 // Studies are the formats that a study has.
-var Studies = []Format{Text, JSON, CSV}
+var Studies = []Format{Text, JSON, CSV, HTML}
 
 // Study writes a study in a format; style is for text alone.
 func Study(w io.Writer, s *analysis.Study, f Format, style Style) error {
@@ -23,6 +23,8 @@ func Study(w io.Writer, s *analysis.Study, f Format, style Style) error {
 		return writeJSON(w, s)
 	case CSV:
 		return writeStudyCSV(w, s)
+	case HTML:
+		return writeStudyHTML(w, s)
 	}
 	return writeStudy(w, s, style)
 }
@@ -40,6 +42,18 @@ func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
 	t.line("")
 	t.table(latencies, left, -1)
 	t.line("")
+	for _, k := range kneeTexts(s) {
+		t.prose("knee     ", bold, k)
+	}
+	if table := versusRows(s); table != nil {
+		t.line("")
+		t.table(table, left, -1)
+		t.line("")
+		for _, v := range s.Versus {
+			t.prose("", "", versusText(s, v))
+		}
+		t.line("")
+	}
 	t.prose("", "", studyNote(s))
 	for _, c := range s.Cells {
 		for _, r := range c.Failed {
@@ -144,6 +158,78 @@ func between(p analysis.Pooled) string {
 		return ""
 	}
 	return low + "–" + high
+}
+
+// kneeTexts are the knees of a study, each with the curve that has it.
+func kneeTexts(s *analysis.Study) (all []string) {
+	if s.Sweep == nil {
+		return nil
+	}
+	for _, v := range s.Sweep.Curves {
+		if v.Knee == nil {
+			continue
+		}
+		all = append(all, kneeText(&v))
+	}
+	return all
+}
+
+// kneeText is the knee of a curve in a sentence.
+func kneeText(v *analysis.SweepCurve) string {
+	if v.Title == "" {
+		return printable(v.Knee.Text)
+	}
+	return printable(v.Title + ": " + v.Knee.Text)
+}
+
+// versusRows are the relative changes of the judged metrics from one variant to another; nil if there are no variants.
+func versusRows(s *analysis.Study) (rows [][]string) {
+	if len(s.Versus) == 0 {
+		return nil
+	}
+	head := append(append([]string{}, s.Varied...), "relative")
+	for _, d := range s.Versus[0].Comparison.Deltas {
+		if d.Judged != analysis.NotJudged {
+			head = append(head, analysis.Title(d.Metric))
+		}
+	}
+	rows = [][]string{head}
+	for _, v := range s.Versus {
+		var row []string
+		for _, value := range append(append([]string{}, v.Values...), fmt.Sprintf("(%s − %s) / %s", v.B, v.A, v.A)) {
+			row = append(row, printable(value))
+		}
+		for _, d := range v.Comparison.Deltas {
+			switch d.Judged {
+			case analysis.NotJudged:
+				continue
+			case analysis.Unknown:
+				row = append(row, "unknown")
+			case analysis.Noise:
+				row = append(row, signedPercent(d.Change)+" (noise "+d.NoiseText()+")")
+			default:
+				row = append(row, signedPercent(d.Change)+" "+d.NoiseText())
+			}
+		}
+		for len(row) < len(head) {
+			row = append(row, none)
+		}
+		rows = append(rows, row[:len(head)])
+	}
+	return rows
+}
+
+// versusText is the sentence of a comparison, with where it is of.
+func versusText(s *analysis.Study, v *analysis.Versus) string {
+	var at []string
+	for i, key := range s.Varied {
+		at = append(at, key+"="+v.Values[i])
+	}
+	text := v.B + " against " + v.A
+	if len(at) > 0 {
+		text += ", " + strings.Join(at, " ")
+	}
+	return printable(text + ": " + v.Text)
 }
 
 // cellLimit says what the runs of a cell were limited by.

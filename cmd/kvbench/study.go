@@ -3,11 +3,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/analysis/render"
+	"github.com/kvbench/kvbench/internal/atomicfile"
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/plainfile"
@@ -468,17 +471,64 @@ func reportStudy(a *app, report *reportFlags, s *study.Study) error {
 	if err != nil {
 		return err
 	}
-	d, err := studied(s)
-	if err != nil {
-		return err
+	d := studied(s)
+	if format == render.HTML {
+		if err := pages(d, s, report.file); err != nil {
+			return err
+		}
 	}
 	return report.show(a, func(w io.Writer, style render.Style) error { return render.Study(w, d, format, style) })
 }
 
-// studied summarizes the runs of a study.
-func studied(s *study.Study) (*analysis.Study, error) {
+// runPage is the page of a run in its folder, to which that of the study leads.
+const runPage = "report.html"
+
+// pages writes a page for each run that has none, and the way to it from where the study's page is written.
+func pages(d *analysis.Study, s *study.Study, output string) error {
+	from, err := filepath.Abs(filepath.Dir(output))
+	if err != nil {
+		return err
+	}
+	for _, c := range d.Cells {
+		for i := range c.Runs {
+			page := filepath.Join(s.RunDir(c.Runs[i].RunID), runPage)
+			if _, err := os.Lstat(page); errors.Is(err, fs.ErrNotExist) {
+				if err := writePage(page, s.RunDir(c.Runs[i].RunID)); err != nil {
+					return err
+				}
+			}
+			absolute, err := filepath.Abs(page)
+			if err != nil {
+				return err
+			}
+			way, err := filepath.Rel(from, absolute)
+			if err != nil {
+				return err
+			}
+			c.Runs[i].Page = filepath.ToSlash(way)
+		}
+	}
+	return nil
+}
+
+func writePage(path, dir string) error {
+	run, err := analysis.Load(dir)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := render.Document(&b, analysis.Summarize(run), render.HTML, render.Style{}); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, b.Bytes(), 0o644)
+}
+
+// studied summarizes the runs of a study, and compares its variants, which follow each other in its cells.
+func studied(s *study.Study) *analysis.Study {
 	d := analysis.NewStudy(s.ID, s.Name)
 	d.Steps, d.Left, d.Ended = len(s.Steps), s.Left(), s.Ended
+	var first *analysis.Cell // of those that differ in their variant alone
+	var firstRuns []*analysis.Run
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		cell := analysis.NewCell(c.Variant)
@@ -488,29 +538,41 @@ func studied(s *study.Study) (*analysis.Study, error) {
 			}
 			cell.Values = append(cell.Values, v.Value)
 		}
-		for _, step := range s.Steps {
-			if step.Cell != i {
-				continue
-			}
-			for n, try := range step.Attempts {
-				last := n == len(step.Attempts)-1
-				switch {
-				case last && try.State == study.Done:
-					run, err := analysis.Load(s.RunDir(try.RunID))
-					if err != nil {
-						cell.Fail(analysis.CellRun{RunID: try.RunID, Repeat: step.Repeat, Text: "its results cannot be read: " + err.Error()})
-						continue
-					}
-					cell.Add(run, step.Repeat)
-				case last && try.State == study.Failed:
-					cell.Fail(analysis.CellRun{RunID: try.RunID, Repeat: step.Repeat, Code: try.Code, Text: try.Why})
-				}
-			}
-		}
+		runs := measuredRuns(s, i, cell)
 		d.Cells = append(d.Cells, cell)
+		switch {
+		case first == nil || !slices.Equal(first.Values, cell.Values):
+			first, firstRuns = cell, runs
+		case len(firstRuns) > 0 && len(runs) > 0:
+			d.Versus = append(d.Versus, analysis.NewVersus(first, cell, firstRuns, runs))
+		}
 	}
 	d.Finish()
-	return d, nil
+	return d
+}
+
+// measuredRuns adds to a cell what became of its runs, and returns those that count.
+func measuredRuns(s *study.Study, number int, cell *analysis.Cell) (runs []*analysis.Run) {
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		try := step.Last()
+		if step.Cell != number || try == nil {
+			continue
+		}
+		switch try.State {
+		case study.Failed:
+			cell.Fail(analysis.CellRun{RunID: try.RunID, Repeat: step.Repeat, Code: try.Code, Text: try.Why})
+		case study.Done:
+			run, err := analysis.Load(s.RunDir(try.RunID))
+			if err != nil {
+				cell.Fail(analysis.CellRun{RunID: try.RunID, Repeat: step.Repeat, Code: exitcode.Degraded, Text: "its results cannot be read: " + err.Error()})
+				continue
+			}
+			cell.Add(run, step.Repeat)
+			runs = append(runs, run)
+		}
+	}
+	return runs
 }
 
 // completeStudies offers the folders of studies, where they are by default.

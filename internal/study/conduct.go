@@ -89,7 +89,7 @@ type conduct struct {
 // stopBroken ends the runs that were broken off with their process.
 func (c *conduct) stopBroken(ctx context.Context) error {
 	for i := range c.Steps {
-		a := c.Steps[i].last()
+		a := c.Steps[i].Last()
 		if a == nil || a.State != Running {
 			continue
 		}
@@ -129,7 +129,7 @@ func (c *conduct) step(ctx context.Context, i int) error {
 	}
 	c.runner.Say(fmt.Sprintf("run %d of %d: %s, repeat %d of %d", i+1, len(c.Steps), cell.Title(), step.Repeat, c.Rules.Repeats))
 	v, err := c.attempt(ctx, i, a.RunID)
-	last := step.last()
+	last := step.Last()
 	last.End, last.Code, last.Why = time.Now(), v.Code, v.Text
 	if err != nil {
 		last.Code, last.Why = exitcode.Of(err), err.Error()
@@ -217,7 +217,7 @@ func (c *conduct) hook(ctx context.Context, h *Hook, when string, run *Run) erro
 func (s *Study) verdict() error {
 	failed, wrong := 0, 0
 	for i := range s.Steps {
-		if a := s.Steps[i].last(); a != nil && a.State == Failed {
+		if a := s.Steps[i].Last(); a != nil && a.State == Failed {
 			failed++
 			if a.Code == exitcode.Wrong {
 				wrong++

@@ -58,7 +58,7 @@ func TestFailedHook(t *testing.T) {
 	if exitcode.Of(err) != exitcode.Degraded || len(f.runs) != 1 || f.runs[0].Cell.Title() != "threadcount=2" {
 		t.Errorf("%v, %d runs", err, len(f.runs))
 	}
-	if why := s.Steps[0].last().Why; !strings.Contains(why, "the command before the run: ") || !strings.Contains(why, "exit status 1") {
+	if why := s.Steps[0].Last().Why; !strings.Contains(why, "the command before the run: ") || !strings.Contains(why, "exit status 1") {
 		t.Errorf("why: %s", why)
 	}
 }

@@ -66,10 +66,10 @@ const (
 )
 
 // Done tells whether a step needs no other attempt.
-func (s *Step) Done() bool { return s.last() != nil && s.last().State == Done }
+func (s *Step) Done() bool { return s.Last() != nil && s.Last().State == Done }
 
-// last is the latest attempt; nil if there is none.
-func (s *Step) last() *Attempt {
+// Last is the latest attempt; nil if there is none.
+func (s *Step) Last() *Attempt {
 	if len(s.Attempts) == 0 {
 		return nil
 	}
