@@ -14,6 +14,7 @@ import (
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/kit"
 	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
@@ -49,7 +50,7 @@ func (d *Driver) Traffic() []store.Traffic { return d.cluster.Traffic() }
 // Open implements [store.Driver]. The virtual threads of all lanes are dealt to
 // the client instances in turn.
 func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {
-	return newSession(lane, threads, clk, d.timeout, d.cluster.Client), nil
+	return kit.NewSession(threads, clk, d.timeout, func(i int) kit.Caller { return tikv.NewCaller(d.cluster.Client(lane + i)) }), nil
 }
 
 // Close implements [store.Driver].

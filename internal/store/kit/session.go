@@ -1,61 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rawkv
+package kit
 
 import (
 	"time"
 
 	"github.com/kvbench/kvbench/internal/clock"
 	"github.com/kvbench/kvbench/internal/store"
-	"github.com/kvbench/kvbench/internal/store/kit"
-	"github.com/kvbench/kvbench/internal/store/tikv"
 )
 
-// session implements [store.Runner].
-type session struct {
-	client  func(i int) *tikv.Client // the instance for virtual thread i of this lane
+// Session is that of a driver whose client library blocks its caller: each virtual thread has a [Thread], which
+// is started at its first call and kept. It implements [store.Runner].
+type Session struct {
+	caller  func(i int) Caller // for virtual thread i
 	clk     clock.Clock
 	timeout time.Duration
 
-	inbox     *kit.Inbox[*kit.Thread]
-	deadlines *kit.Deadlines
-	threads   []*kit.Thread
-	free      []*kit.Thread // those without a call
+	inbox     *Inbox[*Thread]
+	deadlines *Deadlines
+	threads   []*Thread
+	free      []*Thread     // those without a call
 	done      []*store.Call // what the last Wait returned
 }
 
-func newSession(lane, threads int, clk clock.Clock, timeout time.Duration, client func(int) *tikv.Client) *session {
-	return &session{
-		client: func(i int) *tikv.Client { return client(lane + i) },
+// NewSession returns a session for so many calls in flight, which take at most timeout each; 0 is as long as they like.
+func NewSession(threads int, clk clock.Clock, timeout time.Duration, caller func(i int) Caller) *Session {
+	return &Session{
+		caller: caller,
 		clk:    clk, timeout: timeout,
-		inbox:     kit.NewInbox[*kit.Thread](clk),
-		deadlines: kit.NewDeadlines(timeout),
-		threads:   make([]*kit.Thread, 0, threads),
+		inbox:     NewInbox[*Thread](clk),
+		deadlines: NewDeadlines(timeout),
+		threads:   make([]*Thread, 0, threads),
 	}
 }
 
 // Submit implements [store.Session].
-func (s *session) Submit(c *store.Call) {
+func (s *Session) Submit(c *store.Call) {
 	t := s.idle()
 	t.Start(c)
 	s.deadlines.Add(t.Index, c.Start)
 }
 
 // idle returns a thread without a call; the one that was busy last, whose memory is warm.
-func (s *session) idle() *kit.Thread {
+func (s *Session) idle() *Thread {
 	if n := len(s.free); n > 0 {
 		t := s.free[n-1]
 		s.free = s.free[:n-1]
 		return t
 	}
 	i := len(s.threads)
-	t := kit.NewThread(i, tikv.NewCaller(s.client(i)), s.clk, s.inbox.Put)
+	t := NewThread(i, s.caller(i), s.clk, s.inbox.Put)
 	s.threads = append(s.threads, t)
 	return t
 }
 
 // Wait implements [store.Session].
-func (s *session) Wait(until time.Duration) []*store.Call {
+func (s *Session) Wait(until time.Duration) []*store.Call {
 	s.done = s.done[:0]
 	for {
 		threads, woken := s.inbox.Wait(min(until, s.deadlines.Next()))
@@ -69,8 +69,8 @@ func (s *session) Wait(until time.Duration) []*store.Call {
 
 // Run implements [store.Runner]. A thread whose call has come back takes the lane's turn, and most often
 // finds its next call there: as in an application, a goroutine goes on with the next call when one has ended.
-func (s *session) Run(turn func(completed []*store.Call) (until time.Duration, more bool)) {
-	s.inbox.Run(func(threads []*kit.Thread) (time.Duration, bool) {
+func (s *Session) Run(turn func(completed []*store.Call) (until time.Duration, more bool)) {
+	s.inbox.Run(func(threads []*Thread) (time.Duration, bool) {
 		s.done = s.done[:0]
 		s.finish(threads)
 		if len(threads) == 0 { // it may be the time of a deadline
@@ -82,7 +82,7 @@ func (s *session) Run(turn func(completed []*store.Call) (until time.Duration, m
 }
 
 // finish takes the calls of threads, which have come back.
-func (s *session) finish(threads []*kit.Thread) {
+func (s *Session) finish(threads []*Thread) {
 	for _, t := range threads {
 		s.deadlines.Remove(t.Index)
 		s.done = append(s.done, t.Finish(s.timeout))
@@ -91,7 +91,7 @@ func (s *session) finish(threads []*kit.Thread) {
 }
 
 // expire gives up the calls whose time is over, and tells whether there were any.
-func (s *session) expire() bool {
+func (s *Session) expire() bool {
 	if s.deadlines.Next() == store.Forever {
 		return false
 	}
@@ -104,17 +104,17 @@ func (s *session) expire() bool {
 }
 
 // Wake implements [store.Session].
-func (s *session) Wake() { s.inbox.Wake() }
+func (s *Session) Wake() { s.inbox.Wake() }
 
 // Cancel implements [store.Session].
-func (s *session) Cancel() {
+func (s *Session) Cancel() {
 	for _, t := range s.threads {
 		t.GiveUp(store.Cancelled)
 	}
 }
 
 // Close implements [store.Session].
-func (s *session) Close() error {
+func (s *Session) Close() error {
 	for _, t := range s.threads {
 		t.Stop()
 	}
