@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/workload", "internal/store/kit", "internal/store/memory", "internal/servermetrics"},
 	{"internal/measure", "internal/manifest", "internal/store/tikv"},
 	{"internal/objective", "analysis/availability"},
-	{"internal/lane", "internal/probe", "internal/results", "analysis/foreign", "internal/metrics", "internal/store/rawkv", "internal/store/stream", "internal/store/storetest"},
+	{"internal/lane", "internal/probe", "internal/results", "analysis/foreign", "internal/metrics", "internal/store/rawkv", "internal/store/txnkv", "internal/store/stream", "internal/store/storetest"},
 	{"internal/worker", "internal/coordinator", "internal/study", "analysis", "analysis/internal/largerun"},
 	{"internal/localfleet", "internal/liveview", "analysis/render/chart"},
 	{"analysis/render"},
@@ -40,6 +40,7 @@ var never = map[string][]string{
 	"internal/workload":    {module + "internal/measure", "google.golang.org/grpc"},
 	"internal/store/rawkv": {module + "internal/store/stream", module + "internal/measure"},
 	"internal/store/tikv":  {module + "internal/store/rawkv", module + "internal/store/stream"},
+	"internal/store/txnkv": {module + "internal/store/rawkv", module + "internal/store/stream", module + "internal/measure"},
 	"internal/lane":        {module + "internal/store/kit", "google.golang.org/grpc"},
 }
 

@@ -30,7 +30,7 @@ func complete(cmd *cobra.Command) {
 		"context":     completeContexts,
 		"on-loss":     fixed("continue", "stop"),
 		"run":         completeRuns,
-		"api":         fixed(string(playground.RawAPI), string(playground.TxnAPI)),
+		"api":         fixed(spec.Choices("tikv.type")...),
 		"order":       fixed(study.Interleaved, study.Random),
 		"load":        fixed(study.Never, study.Once, study.Each),
 		"vary":        completeProperties,

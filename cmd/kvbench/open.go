@@ -7,11 +7,21 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tikv/client-go/v2/kv"
+	"github.com/tikv/client-go/v2/txnkv/txnutil"
+
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/store/rawkv"
 	"github.com/kvbench/kvbench/internal/store/stream"
 	"github.com/kvbench/kvbench/internal/store/tikv"
+	"github.com/kvbench/kvbench/internal/store/txnkv"
+)
+
+// The words of the properties as client-go has them.
+var (
+	priorities = map[string]txnutil.Priority{spec.Low: txnutil.PriorityLow, spec.Normal: txnutil.PriorityNormal, spec.High: txnutil.PriorityHigh}
+	replicas   = map[string]kv.ReplicaReadType{spec.Leader: kv.ReplicaReadLeader, spec.Follower: kv.ReplicaReadFollower, spec.Mixed: kv.ReplicaReadMixed}
 )
 
 // opener returns what opens the driver that a spec asks for. The client library logs to w.
@@ -33,6 +43,17 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 		case spec.RawKV:
 			d, err := rawkv.Open(ctx, cfg, t.Timeout)
 			if err != nil { // a nil driver must not become an interface that is not
+				return nil, err
+			}
+			return d, nil
+		case spec.TxnKV:
+			x := &s.Txn
+			d, err := txnkv.Open(ctx, cfg, txnkv.Options{
+				Pessimistic: x.Mode == spec.Pessimistic, LockWait: x.LockWait,
+				AsyncCommit: x.AsyncCommit, OnePhase: x.OnePhase, Causal: x.Causal,
+				Priority: priorities[x.Priority], Replicas: replicas[x.Replicas],
+			}, t.Timeout)
+			if err != nil {
 				return nil, err
 			}
 			return d, nil

@@ -209,7 +209,10 @@ func startProbe(ctx context.Context, s *spec.Spec, p probing, id string, say fun
 // the connection of a stream to a store that is gone, and learns that at once from a call that is not in one.
 func (u *underway) open(ctx context.Context, s *spec.Spec, timeout time.Duration) (store.Administered, error) {
 	single := *s
-	single.Driver, single.TiKV.MaxBatchSize, single.TiKV.ConnCount, single.TiKV.Clients, single.TiKV.Timeout = spec.RawKV, 0, 1, 1, timeout
+	single.TiKV.MaxBatchSize, single.TiKV.ConnCount, single.TiKV.Clients, single.TiKV.Timeout = 0, 1, 1, timeout
+	if single.Driver == spec.Stream {
+		single.Driver = spec.RawKV
+	}
 	d, err := opener(nil)(ctx, &single)
 	if err != nil {
 		return nil, exitcode.With(exitcode.Unreachable, err)

@@ -25,6 +25,7 @@ type specFlags struct {
 // propertyFlags are flags that are shorter to write than their properties.
 var propertyFlags = []struct{ flag, property, doc string }{
 	{"pd", "tikv.pd", "PD `addresses`, host:port separated by commas"},
+	{"api", "tikv.type", "raw, or txn for transactions"},
 	{"driver", "driver", "rawkv: client-go, as applications use it; stream: a fraction of its cost"},
 	{"threads", "threadcount", "calls in flight per worker (NUM_THREADS)"},
 	{"target", "target", "operations a second over the whole fleet; 0 is unpaced (TARGET_IOPS)"},

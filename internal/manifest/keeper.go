@@ -24,11 +24,16 @@ type Keeper struct {
 
 const (
 	page     = 256      // records read in one call
+	retries  = 100      // of a transaction that was lost to another worker's
 	mostText = 64 << 10 // of a lane's progress: what lies behind is inserted once more
 )
 
 func (k *Keeper) do(c *store.Call) error {
-	if err := store.Do(k.Session, c, k.Clock, k.Timeout); err != nil {
+	err := store.Do(k.Session, c, k.Clock, k.Timeout)
+	for n := 0; c.Class.Lost() && n < retries; n++ { // workers write the same key
+		err = store.Do(k.Session, c, k.Clock, k.Timeout)
+	}
+	if err != nil {
 		return fmt.Errorf("the manifest of table %q: %w", k.Table, err)
 	}
 	return nil

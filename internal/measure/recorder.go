@@ -186,7 +186,7 @@ func (r *Recorder) Record(s *Sample) {
 			set.Cells[RowOf(s.Kind, worst, res.Class)].Operations += int64(n)
 		}
 	}
-	if res.Count[workload.OK]+res.Count[workload.NotFound]+res.Count[workload.Wrong] > 0 || res.Class == store.RawError {
+	if res.Count[workload.OK]+res.Count[workload.NotFound]+res.Count[workload.Wrong] > 0 || res.Class != store.OK && res.Class.Answered() {
 		r.cur.Answers.add(Answers{First: s.End, Last: s.End})
 	}
 	cell := &set.Cells[RowOf(s.Kind, worst, res.Class)]

@@ -134,6 +134,14 @@ func (t *timestamps) take(count uint32) *pdpb.Timestamp {
 // composeTS is a timestamp as transactions carry it.
 func composeTS(ts *pdpb.Timestamp) uint64 { return uint64(ts.Physical)<<18 + uint64(ts.Logical) }
 
+// UpdateGCSafePoint answers that nothing is removed.
+func (p *pd) UpdateGCSafePoint(_ context.Context, req *pdpb.UpdateGCSafePointRequest) (*pdpb.UpdateGCSafePointResponse, error) {
+	if err := p.enter("UpdateGCSafePoint", req.Header); err != nil {
+		return nil, err
+	}
+	return &pdpb.UpdateGCSafePointResponse{Header: p.header()}, nil
+}
+
 func (p *pd) GetStore(_ context.Context, req *pdpb.GetStoreRequest) (*pdpb.GetStoreResponse, error) {
 	if err := p.enter("GetStore", req.Header); err != nil {
 		return nil, err

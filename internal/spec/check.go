@@ -45,6 +45,7 @@ func (s *Spec) finish(written map[string]Pair, files map[string]bool) []error {
 	c.keys()
 	c.rows()
 	c.cluster()
+	c.transactions()
 	return c.errs
 }
 
@@ -194,4 +195,21 @@ func (c *checker) cluster() {
 		"http is without TLS, and tikv.ca is set: write https, or leave out tikv.ca, tikv.cert and tikv.key")
 	c.require(t.ServerMetrics == 0 || t.ServerMetrics >= time.Second, "tikv.servermetrics", "must be at least 1s, or 0s for never: a store's page is large")
 	c.require(t.Timeout >= time.Millisecond, "tikv.timeout", "must be at least 1ms")
+}
+
+func (c *checker) transactions() {
+	s := c.spec
+	if s.TiKV.API == RawAPI {
+		c.require(s.Driver != TxnKV, "driver", "is for transactions: write tikv.type=txn")
+		return
+	}
+	if s.IsDefault("driver") {
+		s.Driver = TxnKV
+	}
+	c.require(s.Driver == TxnKV, "driver", "knows no transactions: leave it out, or write txnkv")
+	c.require(s.TiKV.APIVersion != V1TTL, "tikv.apiversion", "V1TTL is for the raw API alone: transactions need V1 or V2")
+	c.require(s.TTL == 0, "ttl", "transactions know no time to live")
+	c.require(s.TiKV.ColumnFamily == "", "columnfamily", "transactions have their own column families")
+	c.require(s.UpdateMode != CompareAndSwap, "updatemode", "transactions find conflicts by themselves: write read-modify-write or blind")
+	c.require(s.Txn.LockWait%time.Millisecond == 0, "txn.lockwait", "must be whole milliseconds")
 }

@@ -30,13 +30,8 @@ func foreign(p Pair) (warning string, err error) {
 		return p.Where + ": db is ignored: kvbench drives TiKV", nil
 	case "command":
 		return p.Where + ": command is ignored: kvbench load and kvbench run say it", nil
-	case "tikv.type":
-		if strings.EqualFold(p.Value, "raw") {
-			return "", nil
-		}
-		return refuse("kvbench drives TiKV's raw key-value API only: write tikv.type=raw")
 	case "readallfieldsbyname":
-		return p.Where + ": readallfieldsbyname is ignored: the raw API reads whole rows", nil
+		return p.Where + ": readallfieldsbyname is ignored: whole rows are read", nil
 	}
 	if neutral, ok := neutrals[p.Key]; ok && p.Value == neutral {
 		return fmt.Sprintf("%s: %s=%s is ignored: kvbench has no such thing", p.Where, p.Key, p.Value), nil
@@ -122,9 +117,6 @@ var harmless = map[string]string{
 	"spin.sleep":                             "lanes do not sleep per thread",
 	"core_workload_insertion_retry_interval": "retries are immediate; the client backs off by itself",
 	"core_workload_insertion_keep_going_on_error": "a failed insert is counted and its range is taken up by the next load",
-	"tikv.async_commit":                           "it is for transactions",
-	"tikv.one_pc":                                 "it is for transactions",
-	"tikv.causal_consistency":                     "it is for transactions",
 }
 
 // otherDatabases are the prefixes of go-ycsb's and YCSB's other bindings.

@@ -76,7 +76,26 @@ const (
 
 	// driver
 	RawKV  = "rawkv"
+	TxnKV  = "txnkv"
 	Stream = "stream"
+
+	// tikv.type
+	RawAPI = "raw"
+	TxnAPI = "txn"
+
+	// txn.mode
+	Optimistic  = "optimistic"
+	Pessimistic = "pessimistic"
+
+	// txn.priority
+	Low    = "low"
+	Normal = "normal"
+	High   = "high"
+
+	// txn.replicaread
+	Leader   = "leader"
+	Follower = "follower"
+	Mixed    = "mixed"
 
 	// tikv.apiversion
 	V1    = "V1"
@@ -141,8 +160,9 @@ type Spec struct {
 	Manifest        string // InStore, InResults or None
 	Reload          bool   // load again what is there
 
-	Driver     string // RawKV or Stream
+	Driver     string // RawKV, TxnKV or Stream
 	TiKV       TiKV
+	Txn        Transactions
 	StreamOpts StreamOptions
 
 	// Warnings say what was accepted but does not do what its writer may expect.
@@ -191,9 +211,22 @@ type Row struct {
 	Compressibility    float64 // fraction of a field that compresses away, 0 to 1
 }
 
+// Transactions says how transactions are made.
+type Transactions struct {
+	Mode        string        // Optimistic or Pessimistic
+	Retries     int           // of a transaction that was lost to another one
+	LockWait    time.Duration // Pessimistic: for how long a lock is waited for; 0: not at all
+	AsyncCommit bool
+	OnePhase    bool
+	Causal      bool
+	Priority    string // Low, Normal or High
+	Replicas    string // Leader, Follower or Mixed: whom calls that only read may ask
+}
+
 // TiKV says how to reach the cluster. The names are client-go's where it has them.
 type TiKV struct {
 	PD                []string
+	API               string // RawAPI or TxnAPI
 	APIVersion        string // V1, V1TTL or V2
 	Keyspace          string // V2 only
 	ColumnFamily      string // "" is the default one

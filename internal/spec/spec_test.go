@@ -185,7 +185,14 @@ func TestErrors(t *testing.T) {
 		{[]string{"recordCount=4"}, "did you mean recordcount?"},
 		{[]string{"frobnicate=4"}, "unknown property; kvbench workloads"},
 		{[]string{"=4"}, "has no name"},
-		{[]string{"tikv.type=txn"}, "raw key-value API only"},
+		{[]string{"tikv.type=tidb"}, "must be one of raw, txn"},
+		{[]string{"driver=txnkv"}, "write tikv.type=txn"},
+		{[]string{"tikv.type=txn", "driver=stream"}, "knows no transactions"},
+		{[]string{"tikv.type=txn", "tikv.apiversion=V1TTL"}, "raw API alone"},
+		{[]string{"tikv.type=txn", "tikv.apiversion=V2", "ttl=5"}, "no time to live"},
+		{[]string{"tikv.type=txn", "columnfamily=write"}, "own column families"},
+		{[]string{"tikv.type=txn", "updatemode=compare-and-swap"}, "find conflicts by themselves"},
+		{[]string{"tikv.type=txn", "txn.lockwait=1500us"}, "whole milliseconds"},
 		{[]string{"workload=site.ycsb.workloads.TimeSeriesWorkload"}, "core workload only"},
 		{[]string{"recordcount=0"}, "must be from 1"},
 		{[]string{"recordcount=9223372036854775808"}, "must be from 1 to"},
@@ -301,11 +308,25 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
+// tikv.type=txn chooses the driver, and what travels to the workers means the same there.
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	s := mustParse(t, "tikv.type=TXN", "tikv.one_pc=false", "txn.mode=pessimistic", "txn.lockwait=50ms", "txn.retries=3", "txn.replicaread=mixed", "txn.priority=high")
+	want := Transactions{Mode: Pessimistic, Retries: 3, LockWait: 50 * time.Millisecond, AsyncCommit: true, Priority: High, Replicas: Mixed}
+	if s.Driver != TxnKV || s.TiKV.API != TxnAPI || s.Txn != want {
+		t.Errorf("driver %s, %+v", s.Driver, s.Txn)
+	}
+	again, err := ParseMap(s.Properties())
+	if err != nil || again.Driver != TxnKV || again.Txn != want {
+		t.Errorf("sent: %+v, %v", again, err)
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	s := mustParse(t, "recordcount=5", "threadcount=2", "measurementtype=hdrhistogram", "exportfile=x", "tikv.async_commit=true",
 		"mysql.host=h", "maxscanrate=0", "measurement.trackjvm=false", "bolt.path=x", "es.urls=x", "tidb.instances=1", "db.url=x", "db=tikv", "workload=com.yahoo.ycsb.workloads.CoreWorkload", "tikv.type=raw")
-	if len(s.Warnings) != 10 {
+	if len(s.Warnings) != 9 {
 		t.Errorf("%q", s.Warnings)
 	}
 	s = mustParse(t, "dotransactions=false", "recordcount=5", "maxexecutiontime=180", "operationcount=7", "warmuptime=3")

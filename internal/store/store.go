@@ -24,10 +24,11 @@ const (
 	Delete
 	Scan           // from Keys[0] (included), at most Limit pairs, up to EndKey
 	CompareAndSwap // one key
+	Unlock         // gives up what a Get for update has locked
 )
 
 func (v Verb) String() string {
-	return [...]string{"Get", "Put", "Delete", "Scan", "CompareAndSwap"}[v]
+	return [...]string{"Get", "Put", "Delete", "Scan", "CompareAndSwap", "Unlock"}[v]
 }
 
 // Call is one client call: the request, and after its completion the answer.
@@ -47,6 +48,9 @@ type Call struct {
 	Previous     []byte // CompareAndSwap: the value that must be there
 	MustNotExist bool   // CompareAndSwap: there must be none; Previous is ignored
 
+	// ForUpdate joins a Get with the Put that follows in the same call: a driver with transactions makes one of both.
+	ForUpdate bool
+
 	// Start is set by the lane when it submits the call.
 	Start time.Duration
 
@@ -59,6 +63,7 @@ type Call struct {
 	Found     [][]byte
 	FoundKeys [][]byte      // Scan: the keys found, in order
 	Swapped   bool          // CompareAndSwap
+	Locked    bool          // Get for update: the keys are locked until a Put for update or an Unlock follows
 	RPCs      int32         // requests sent to the database for this call, retries included where the driver sees them
 	End       time.Duration // when the answer arrived, on the session's clock
 	Class     Class         // OK, or what kind of failure
@@ -82,6 +87,11 @@ const (
 	NoConnection            // no connection to a store, or it broke
 	PDUnavailable           // the placement driver did not answer
 	RawError                // the store answered with an error text
+	Conflict                // another transaction has written a key meanwhile
+	Deadlock                // transactions waited for each other's locks
+	RolledBack              // others took the transaction's client for dead, and undid it
+	LockTimeout             // another transaction held a lock for too long
+	Undetermined            // the answer to a commit was lost: it may have happened, or not
 	Cancelled               // the run ended, or was stopped, before the answer came
 	Other
 	Classes = int(Other) + 1
@@ -91,9 +101,16 @@ const (
 func (c Class) String() string {
 	return [...]string{
 		"ok", "timeout", "region_unavailable", "server_busy", "no_connection",
-		"pd_unavailable", "raw_error", "cancelled", "other",
+		"pd_unavailable", "raw_error",
+		"write_conflict", "deadlock", "rolled_back", "lock_timeout", "undetermined", "cancelled", "other",
 	}[c]
 }
+
+// Lost tells whether a transaction has failed because of others, without any effect, and may well succeed when it is made again.
+func (c Class) Lost() bool { return c == Conflict || c == Deadlock || c == RolledBack }
+
+// Answered tells whether the database has decided, and said so.
+func (c Class) Answered() bool { return c == OK || c == RawError || c == LockTimeout || c.Lost() }
 
 // Driver is a connection to one database, shared by the lanes of a worker.
 type Driver interface {

@@ -26,7 +26,7 @@ type Traffic struct {
 // Command is a kind of command.
 type Command uint8
 
-// The kinds that loads are made of, in the order of their numbers in a message of several commands.
+// The kinds that loads are made of.
 const (
 	RawGet Command = iota
 	RawBatchGet
@@ -35,13 +35,29 @@ const (
 	RawDelete
 	RawBatchDelete
 	RawScan
+	TxnGet
+	TxnBatchGet
+	TxnScan
+	Prewrite
+	Commit
+	BatchRollback
+	CheckTxnStatus
+	CheckSecondaryLocks
+	ResolveLock
+	PessimisticLock
+	PessimisticRollback
+	TxnHeartBeat
 	OtherCommand
 	CommandKinds = int(OtherCommand)
 )
 
 // String is how stores call it.
 func (c Command) String() string {
-	return [...]string{"raw_get", "raw_batch_get", "raw_put", "raw_batch_put", "raw_delete", "raw_batch_delete", "raw_scan", "other"}[c]
+	return [...]string{
+		"raw_get", "raw_batch_get", "raw_put", "raw_batch_put", "raw_delete", "raw_batch_delete", "raw_scan",
+		"kv_get", "kv_batch_get", "kv_scan", "kv_prewrite", "kv_commit", "kv_batch_rollback", "kv_check_txn_status",
+		"kv_check_secondary_locks", "kv_resolve_lock", "kv_pessimistic_lock", "kv_pessimistic_rollback", "kv_txn_heart_beat", "other",
+	}[c]
 }
 
 // Add adds what o counts.

@@ -28,12 +28,31 @@ func (g *Generator) Continue(op *Operation) bool {
 		return g.afterLook(op)
 	case stepInsert:
 		return g.afterInsert(op)
+	case stepUnlock: // or else the locks end by themselves
+		return false
 	default: // stepPut, stepBlind, stepDelete: nothing to see in the answer but its class
+		if g.again(op) {
+			if op.step == stepPut { // what was read is not what is there any more
+				op.values, op.valueBytes = op.values[:0], op.valueBytes[:0]
+				g.getForUpdate(op)
+			}
+			return true
+		}
 		if !op.failed(len(op.Call.Keys)) {
 			op.Result.Count[OK] += int32(len(op.Call.Keys))
 		}
 		return false
 	}
+}
+
+// again tells whether a call is to be made again because its transaction was lost to another one, and counts that.
+func (g *Generator) again(op *Operation) bool {
+	if !op.Call.Class.Lost() || op.retries == g.spec.Txn.Retries {
+		return false
+	}
+	op.retries++
+	op.Result.Retries++
+	return true
 }
 
 // failed counts n operations as failed if the call did.
@@ -93,10 +112,13 @@ func (g *Generator) afterRead(op *Operation) bool {
 // afterGet changes the rows that were found and writes them back: whole, so that no
 // row ever shrinks. A row that is wrong is left as it is, to be looked at.
 func (g *Generator) afterGet(op *Operation) bool {
-	if op.failed(op.size) {
+	if g.again(op) {
+		return true
+	}
+	if op.failed(len(op.keys)) {
 		return false
 	}
-	swap := op.Kind == Update && g.spec.UpdateMode == spec.CompareAndSwap
+	swap := g.swaps(op)
 	kept := 0
 	for i, key := range op.keys {
 		row := op.found(i)
@@ -110,16 +132,25 @@ func (g *Generator) afterGet(op *Operation) bool {
 		}
 	}
 	op.keys = op.keys[:kept]
-	if kept == 0 {
+	switch {
+	case kept == 0 && op.Call.Locked:
+		op.step = stepUnlock
+		op.Call.Verb = store.Unlock
+		return true
+	case kept == 0:
 		return false
-	}
-	if swap {
+	case swap:
 		op.step = stepSwap
 		g.nextSwap(op)
-		return true
+	default:
+		g.put(op, stepPut)
 	}
-	g.put(op, stepPut)
 	return true
+}
+
+// swaps tells whether rows are changed by compare-and-swap.
+func (g *Generator) swaps(op *Operation) bool {
+	return op.Kind == Update && g.spec.UpdateMode == spec.CompareAndSwap
 }
 
 // change appends the new row for one that was read. false: there is nothing to
@@ -311,6 +342,9 @@ func (g *Generator) checkScan(op *Operation) error {
 // afterInsert retries a failed insert of a load as often as was asked for, and
 // makes the records of a run's insert readable.
 func (g *Generator) afterInsert(op *Operation) bool {
+	if g.again(op) {
+		return true
+	}
 	class := op.Call.Class
 	if g.load && class != store.OK && class != store.Cancelled && op.retries < g.spec.InsertRetries {
 		op.retries++

@@ -166,6 +166,80 @@ func TestFailedCalls(t *testing.T) {
 	}
 }
 
+// A transaction that was lost to another one is made again, an update from its read on.
+func TestLostTransactions(t *testing.T) {
+	t.Parallel()
+	shape := []string{"recordcount", "10", "batch.size", "3", "requestdistribution", "sequential", "tikv.type", "txn", "txn.retries", "2", "writeallfields", "true"}
+	for _, tt := range []struct {
+		kind string
+		lost store.Verb
+		want []store.Verb // of an attempt
+	}{
+		{"update", store.Put, []store.Verb{store.Get, store.Put}},
+		{"update", store.Get, []store.Verb{store.Get}},
+		{"readmodifywrite", store.Put, []store.Verb{store.Get, store.Put}},
+		{"insert", store.Put, []store.Verb{store.Put}},
+		{"delete", store.Delete, []store.Verb{store.Delete}},
+	} {
+		for _, failures := range []int{2, 3} {
+			m := newMemory()
+			m.load(t, shape...)
+			n := 0
+			m.before = func(c *store.Call) {
+				if joined := c.Verb == store.Get || c.Verb == store.Put && tt.kind != "insert"; c.ForUpdate != joined {
+					t.Errorf("%s: a %v with ForUpdate %v", tt.kind, c.Verb, c.ForUpdate)
+				}
+				if c.Verb == tt.lost {
+					if n++; n <= failures {
+						c.Class, c.Err = store.Conflict, errors.New("write conflict")
+						m.rows[string(c.Keys[0])] = nil // by that other transaction
+					}
+				}
+			}
+			g := generator(t, append(only(tt.kind), shape...)...)
+			var op Operation
+			m.calls = nil
+			m.run(g, &op, 0)
+			var want []store.Verb
+			for range min(failures, 2) + 1 {
+				want = append(want, tt.want...)
+			}
+			if failures == 2 && tt.lost == store.Get {
+				want = append(want, store.Put)
+			}
+			if !slices.Equal(m.calls, want) || op.Result.Retries != 2 {
+				t.Errorf("%s lost %d times at %v: calls %v, want %v; %d retries", tt.kind, failures, tt.lost, m.calls, want, op.Result.Retries)
+			}
+			sum := int32(0)
+			for _, n := range op.Result.Count {
+				sum += n
+			}
+			if lost := op.Result.Count[Failed] > 0 && op.Result.Class == store.Conflict; sum != 3 || lost != (failures == 3) {
+				t.Errorf("%s lost %d times at %v: %+v", tt.kind, failures, tt.lost, op.Result)
+			}
+		}
+	}
+}
+
+// What was locked to be updated, and is not there, is unlocked.
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	for _, locked := range []bool{false, true} {
+		m := newMemory()
+		m.after = func(c *store.Call) { c.Locked = locked && c.Verb == store.Get }
+		g := generator(t, append(only("update"), "recordcount", "10", "tikv.type", "txn", "txn.mode", "pessimistic")...)
+		var op Operation
+		m.run(g, &op, 0)
+		want := []store.Verb{store.Get}
+		if locked {
+			want = append(want, store.Unlock)
+		}
+		if !slices.Equal(m.calls, want) || op.Result.Count[NotFound] != 1 {
+			t.Errorf("locked %v: calls %v, %+v", locked, m.calls, op.Result)
+		}
+	}
+}
+
 func TestPartlyMissingBatchUpdate(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

@@ -204,8 +204,9 @@ const (
 	stepInsert             // put new rows
 	stepBlind              // put whole rows over what is there
 	stepDelete
-	stepScan // one after the other
-	stepLook // get what a scan has left out
+	stepScan   // one after the other
+	stepLook   // get what a scan has left out
+	stepUnlock // give up what was got and will not be put
 )
 
 // Begin makes the operation with that index of the fleet's sequence, and its first
@@ -229,6 +230,7 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 	op.Index, op.Result = index, Result{}
 	op.reserve(int(size), g.keys.size())
 	op.done, op.retries, op.field = 0, 0, allFields
+	op.Call.ForUpdate = false
 	op.random = newRandom(g.spec.Seed, index)
 	if g.load {
 		g.beginLoad(op, first)
@@ -263,12 +265,19 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 		g.put(op, stepBlind)
 	default:
 		op.step = stepRead
-		if op.Kind != Read {
-			op.step = stepGet
-		}
 		call.Verb = store.Get
+		if op.Kind != Read {
+			g.getForUpdate(op)
+		}
 	}
 	return true
+}
+
+// getForUpdate gets the rows that are to be changed. A swap is an update of its own.
+func (g *Generator) getForUpdate(op *Operation) {
+	op.step = stepGet
+	op.Call.Verb, op.Call.Keys = store.Get, op.keys
+	op.Call.ForUpdate = !g.swaps(op)
 }
 
 func (g *Generator) kind(r *random) Kind {

@@ -92,7 +92,7 @@ func (t *Thread) Finish(timeout time.Duration) *store.Call {
 	c := t.call
 	t.call = nil
 	switch {
-	case c.Class == store.OK, c.Class == store.RawError, t.gaveUp == store.OK:
+	case c.Class.Answered(), t.gaveUp == store.OK:
 	case t.gaveUp == store.Timeout:
 		c.Class, c.Err = store.Timeout, fmt.Errorf("no answer within %v: %w", timeout, c.Err)
 	default:

@@ -28,7 +28,7 @@ func open(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driv
 	return d, nil
 }
 
-func TestDriver(t *testing.T) { storetest.Run(t, open) }
+func TestDriver(t *testing.T) { storetest.Run(t, storetest.Opener{Open: open}) }
 
 // The driver makes client-go's own number of connections, unless told otherwise.
 func TestConnections(t *testing.T) {

@@ -20,7 +20,13 @@ import (
 )
 
 // Opener opens the driver that is tested.
-type Opener func(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driver, error)
+type Opener struct {
+	API  playground.API // that the driver is for
+	Open func(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driver, error)
+}
+
+// raw tells whether the driver is for the raw API.
+func (o Opener) raw() bool { return o.API != playground.TxnAPI }
 
 // generous is a timeout that only a broken driver reaches.
 const generous = 30 * time.Second
@@ -28,6 +34,7 @@ const generous = 30 * time.Second
 // bench is a cluster, a driver and a session on it.
 type bench struct {
 	t       *testing.T
+	raw     bool // the driver is for the raw API
 	cluster *playground.Cluster
 	session store.Session
 	clk     clock.Clock
@@ -46,7 +53,7 @@ type options struct {
 func setUp(t *testing.T, open Opener, change func(*options)) *bench {
 	t.Helper()
 	o := options{timeout: generous, threads: 64}
-	o.playground.SplitKeys = keys("b", "c", "d")
+	o.playground.API, o.playground.SplitKeys = open.API, keys("b", "c", "d")
 	o.playground.ElectionDelay = 50 * time.Millisecond
 	if change != nil {
 		change(&o)
@@ -58,12 +65,14 @@ func setUp(t *testing.T, open Opener, change func(*options)) *bench {
 	t.Cleanup(func() { must(t, pg.Close()) })
 	o.config.PD = []string{pg.PDAddr()}
 	o.config.APIVersion = string(o.playground.APIVersion)
-	driver, err := open(t.Context(), o.config, o.timeout)
+	opening, opened := context.WithCancel(t.Context())
+	driver, err := open.Open(opening, o.config, o.timeout)
+	opened() // a driver outlives that
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { must(t, driver.Close()) })
-	b := &bench{t: t, cluster: pg, clk: clock.Since(time.Now())}
+	b := &bench{t: t, raw: open.raw(), cluster: pg, clk: clock.Since(time.Now())}
 	if b.session, err = driver.Open(0, o.threads, b.clk); err != nil {
 		t.Fatal(err)
 	}
@@ -179,6 +188,14 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// border is a key as regions are split at it.
+func border(t *testing.T, pg *playground.Cluster, key string) []byte {
+	t.Helper()
+	at, err := pg.Key("", []byte(key))
+	must(t, err)
+	return at
 }
 
 // eventually waits for a condition.

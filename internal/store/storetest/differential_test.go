@@ -25,8 +25,8 @@ func TestDifferential(t *testing.T) {
 	for _, version := range []playground.APIVersion{playground.V1, playground.V1TTL, playground.V2} {
 		t.Run(string(version), func(t *testing.T) {
 			change := func(o *options) { o.playground.APIVersion = version }
-			a := setUp(t, openRawkv, change)
-			b := setUp(t, openStream, change)
+			a := setUp(t, Opener{Open: openRawkv}, change)
+			b := setUp(t, Opener{Open: openStream}, change)
 			rng := rand.New(rand.NewPCG(11, 12))
 			rpcs := [2]int32{}
 			round := 0

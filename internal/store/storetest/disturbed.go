@@ -4,23 +4,34 @@ package storetest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/store"
 )
 
-// storeOf returns the store that leads the region of key.
-func (b *bench) storeOf(key string) uint64 {
+// regionOf returns the region of key.
+func (b *bench) regionOf(key string) playground.RegionState {
 	b.t.Helper()
+	at := string(border(b.t, b.cluster, key))
 	for _, r := range b.cluster.State().Regions {
-		if r.Start <= key && (key < r.End || r.End == "") {
-			return r.Leader
+		if unquoted(b.t, r.Start) <= at && (r.End == "" || at < unquoted(b.t, r.End)) {
+			return r
 		}
 	}
 	b.t.Fatalf("no region holds %q", key)
-	return 0
+	return playground.RegionState{}
+}
+
+// unquoted is a border as it is, from how a cluster shows it.
+func unquoted(t *testing.T, border string) string {
+	t.Helper()
+	text, err := strconv.Unquote(`"` + border + `"`)
+	must(t, err)
+	return text
 }
 
 func testCancel(t *testing.T, open Opener) {
@@ -87,17 +98,21 @@ func testTimeout(t *testing.T, open Opener) {
 func testStoreErrors(t *testing.T, open Opener) {
 	b := setUp(t, open, nil)
 	b.ok(put("a", "1"), put("b", "1"))
-	ttl := put("a", "2")
-	ttl.TTL = 5
 	long := put(strings.Repeat("k", 9000), "v")
-	b.do(ttl, long)
-	for _, c := range []*store.Call{ttl, long} {
+	refused := []*store.Call{long}
+	if b.raw {
+		ttl := put("a", "2")
+		ttl.TTL = 5
+		refused = append(refused, ttl)
+	}
+	b.do(refused...)
+	for _, c := range refused {
 		if c.Class != store.RawError {
 			t.Errorf("%v: %v, want a raw error", c.Class, c.Err)
 		}
-	}
-	if ttl.Err != nil && !strings.Contains(ttl.Err.Error(), "ttl is not enabled") {
-		t.Errorf("the store's text is lost: %v", ttl.Err)
+		if c.TTL > 0 && !strings.Contains(fmt.Sprint(c.Err), "ttl is not enabled") {
+			t.Errorf("the store's text is lost: %v", c.Err)
+		}
 	}
 	const text = "something is broken"
 	for id := range b.cluster.StoreAddrs() {
@@ -108,7 +123,9 @@ func testStoreErrors(t *testing.T, open Opener) {
 		{Verb: store.Put, Keys: keys("a", "b"), Values: keys("4", "5")},
 		{Verb: store.Scan, Keys: keys("a"), Limit: 10},
 		{Verb: store.Scan, Keys: keys("z"), Limit: 10, Reverse: true},
-		{Verb: store.CompareAndSwap, Keys: keys("a"), Values: keys("6"), MustNotExist: true},
+	}
+	if b.raw {
+		calls = append(calls, &store.Call{Verb: store.CompareAndSwap, Keys: keys("a"), Values: keys("6"), MustNotExist: true})
 	}
 	b.do(calls...)
 	for _, c := range calls {
@@ -124,7 +141,7 @@ func testStoreErrors(t *testing.T, open Opener) {
 func testBusy(t *testing.T, open Opener) {
 	b := setUp(t, open, func(o *options) { o.timeout = 200 * time.Millisecond })
 	b.ok(put("a", "1"), put("b", "1"))
-	busy := b.storeOf("a")
+	busy := b.regionOf("a").Leader
 	must(t, b.cluster.SetBusy(busy, 1))
 	c := get(keys("a")...)
 	b.do(c)
@@ -162,8 +179,8 @@ func testStaleRegions(t *testing.T, open Opener) {
 		b.ok(write)
 	}
 	check("nothing")
-	for _, k := range keys("a0010", "a0020", "b0001", "d0039") {
-		if _, err := b.cluster.SplitRegion(k); err != nil {
+	for _, k := range []string{"a0010", "a0020", "b0001", "d0039"} {
+		if _, err := b.cluster.SplitRegion(border(t, b.cluster, k)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,8 +191,8 @@ func testStaleRegions(t *testing.T, open Opener) {
 		}
 		check("moved leaders")
 	}
-	for _, k := range keys("a0010", "b", "a0000") {
-		if _, err := b.cluster.MergeRegion(k); err != nil {
+	for _, k := range []string{"a0010", "b", "a0000"} {
+		if _, err := b.cluster.MergeRegion(border(t, b.cluster, k)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,13 +249,9 @@ func testStoreDown(t *testing.T, open Opener) {
 
 // leaders gives the regions at these keys leaders.
 func leaders(b *bench, want map[string]uint64) error {
-	for _, r := range b.cluster.State().Regions {
-		for key, id := range want {
-			if r.Start <= key && (key < r.End || r.End == "") {
-				if err := b.cluster.MoveLeader(r.ID, id); err != nil {
-					return err
-				}
-			}
+	for key, id := range want {
+		if err := b.cluster.MoveLeader(b.regionOf(key).ID, id); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -254,7 +267,7 @@ func testPDAway(t *testing.T, open Opener) {
 		b.ok(put("a", "1"))
 	}
 	must(t, b.cluster.StartPD())
-	if _, err := b.cluster.SplitRegion([]byte("a5")); err != nil {
+	if _, err := b.cluster.SplitRegion(border(t, b.cluster, "a5")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "calls succeed again", func() bool {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -39,7 +40,10 @@ func testTurmoil(t *testing.T, open Opener) {
 	for i := range threads {
 		warmUp = append(warmUp, put(fmt.Sprintf("%c%d", "abcd"[i%4], i), "0"))
 	}
-	b.ok(warmUp...)
+	eventually(t, "every key is there", func() bool { // the first calls may take longer than those that follow
+		b.do(warmUp...)
+		return !slices.ContainsFunc(warmUp, func(c *store.Call) bool { return c.Class != store.OK })
+	})
 	stop := disturb(t, b.cluster)
 	next := func(c *store.Call) {
 		st := &states[c.Owner]
@@ -94,7 +98,11 @@ func testTurmoil(t *testing.T, open Opener) {
 	if took := b.clk.Now() - restored; took > 5*time.Second {
 		t.Errorf("it took %v after the end of all disturbances until every thread had a good answer", took)
 	}
-	if outcomes[store.OK] < 500 {
+	least := 500
+	if !b.raw {
+		least = 100 // each transaction asks PD first, which is away for a third of the time
+	}
+	if outcomes[store.OK] < least {
 		t.Errorf("only %d calls succeeded", outcomes[store.OK])
 	}
 }
@@ -136,9 +144,9 @@ func testRecovery(t *testing.T, open Opener) {
 		name    string
 		disturb func() error
 	}{
-		{"split", func() error { _, err := b.cluster.SplitRegion([]byte("a2")); return err }},
+		{"split", func() error { _, err := b.cluster.SplitRegion(border(t, b.cluster, "a2")); return err }},
 		{"leaders", func() error { _, err := b.cluster.MoveLeaders(); return err }},
-		{"merge", func() error { _, err := b.cluster.MergeRegion([]byte("a")); return err }},
+		{"merge", func() error { _, err := b.cluster.MergeRegion(border(t, b.cluster, "a")); return err }},
 		{"connections", func() error { _, err := b.cluster.ResetConnections(1); return err }},
 		{"stall", func() error { return b.cluster.StallStore(1, 3*time.Second) }},
 		{"busy", func() error { return b.cluster.SetBusy(1, 1) }},
@@ -179,9 +187,9 @@ func disturb(t *testing.T, pg *playground.Cluster) (stop func()) {
 			id := uint64(1 + rng.IntN(3))
 			switch rng.IntN(9) {
 			case 0:
-				pg.SplitRegion(fmt.Appendf(nil, "%c%d", "abcd"[rng.IntN(4)], rng.IntN(50)))
+				pg.SplitRegion(border(t, pg, fmt.Sprintf("%c%d", "abcd"[rng.IntN(4)], rng.IntN(50))))
 			case 1:
-				pg.MergeRegion([]byte{"abcd"[rng.IntN(4)]})
+				pg.MergeRegion(border(t, pg, "abcd"[rng.IntN(4):][:1]))
 			case 2, 3:
 				pg.MoveLeaders()
 			case 4:

@@ -29,7 +29,7 @@ func open(ctx context.Context, c tikv.Config, timeout time.Duration) (store.Driv
 	return d, nil
 }
 
-func TestDriver(t *testing.T) { storetest.Run(t, open) }
+func TestDriver(t *testing.T) { storetest.Run(t, storetest.Opener{Open: open}) }
 
 // With one command a message, there is one message for each command; and when
 // all regions are known, nothing takes a fallback.

@@ -25,10 +25,10 @@ const (
 )
 
 // Regions implements [store.Admin].
-func (c *Cluster) Regions(ctx context.Context, first, end []byte) ([]store.Region, error) {
+func (n *connection) Regions(ctx context.Context, first, end []byte) ([]store.Region, error) {
 	var all []store.Region
 	for {
-		page, err := c.pd().ScanRegions(ctx, first, end, regionsPage)
+		page, err := n.pd.ScanRegions(ctx, first, end, regionsPage)
 		if err != nil {
 			return nil, fmt.Errorf("ask PD for regions: %w", err)
 		}
@@ -54,9 +54,9 @@ func (c *Cluster) Regions(ctx context.Context, first, end []byte) ([]store.Regio
 }
 
 // Split implements [store.Admin].
-func (c *Cluster) Split(ctx context.Context, keys [][]byte) error {
+func (n *connection) Split(ctx context.Context, keys [][]byte) error {
 	for ; len(keys) > 0; keys = keys[min(splitPage, len(keys)):] {
-		resp, err := c.pd().SplitRegions(ctx, keys[:min(splitPage, len(keys))], pd.WithRetry(pdRetries))
+		resp, err := n.pd.SplitRegions(ctx, keys[:min(splitPage, len(keys))], pd.WithRetry(pdRetries))
 		if err == nil {
 			err = fault(resp.GetHeader())
 		}
@@ -68,9 +68,9 @@ func (c *Cluster) Split(ctx context.Context, keys [][]byte) error {
 }
 
 // Scatter implements [store.Admin].
-func (c *Cluster) Scatter(ctx context.Context, regions []uint64, group string) error {
+func (n *connection) Scatter(ctx context.Context, regions []uint64, group string) error {
 	for ; len(regions) > 0; regions = regions[min(scatterPage, len(regions)):] {
-		resp, err := c.pd().ScatterRegions(ctx, regions[:min(scatterPage, len(regions))], pd.WithGroup(group), pd.WithRetry(pdRetries))
+		resp, err := n.pd.ScatterRegions(ctx, regions[:min(scatterPage, len(regions))], pd.WithGroup(group), pd.WithRetry(pdRetries))
 		if err == nil {
 			err = fault(resp.GetHeader())
 		}
@@ -82,8 +82,8 @@ func (c *Cluster) Scatter(ctx context.Context, regions []uint64, group string) e
 }
 
 // Moving implements [store.Admin]. PD answers with an error where it has no operator.
-func (c *Cluster) Moving(ctx context.Context, region uint64) (bool, error) {
-	resp, err := c.pd().GetOperator(ctx, region)
+func (n *connection) Moving(ctx context.Context, region uint64) (bool, error) {
+	resp, err := n.pd.GetOperator(ctx, region)
 	if err != nil {
 		return false, fmt.Errorf("ask PD for the operator of region %d: %w", region, err)
 	}
@@ -108,8 +108,8 @@ func (c *Cluster) DeleteRange(ctx context.Context, first, end []byte) error {
 }
 
 // Stores implements [store.Admin].
-func (c *Cluster) Stores(ctx context.Context) ([]store.Member, error) {
-	listed, err := c.pd().GetAllStores(ctx, pd.WithExcludeTombstone())
+func (n *connection) Stores(ctx context.Context) ([]store.Member, error) {
+	listed, err := n.pd.GetAllStores(ctx, pd.WithExcludeTombstone())
 	if err != nil {
 		return nil, fmt.Errorf("ask PD for the stores: %w", err)
 	}
@@ -122,5 +122,3 @@ func (c *Cluster) Stores(ctx context.Context) ([]store.Member, error) {
 	slices.SortFunc(members, func(a, b store.Member) int { return cmp.Compare(a.ID, b.ID) })
 	return members, nil
 }
-
-func (c *Cluster) pd() pd.Client { return c.clients[0].GetPDClient() }

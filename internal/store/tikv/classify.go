@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	tikverr "github.com/tikv/client-go/v2/error"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -21,6 +22,7 @@ var kinds = []struct {
 	err   error
 	class store.Class
 }{
+	{tikverr.ErrResultUndetermined, store.Undetermined}, // before what it was lost by
 	{context.Canceled, store.Cancelled},
 	{context.DeadlineExceeded, store.Timeout},
 	{tikverr.ErrTiKVServerBusy, store.ServerBusy},
@@ -33,6 +35,9 @@ var kinds = []struct {
 	{tikverr.ErrRegionRecoveryInProgress, store.RegionUnavailable},
 	{tikverr.ErrIsWitness, store.RegionUnavailable},
 	{tikverr.ErrTiKVServerTimeout, store.NoConnection}, // what failing sends end with
+	{tikverr.ErrLockWaitTimeout, store.LockTimeout},
+	{tikverr.ErrLockAcquireFailAndNoWaitSet, store.LockTimeout},
+	{tikverr.ErrResolveLockTimeout, store.LockTimeout},
 	{io.EOF, store.NoConnection},
 	{io.ErrUnexpectedEOF, store.NoConnection},
 }
@@ -49,6 +54,10 @@ var texts = []struct {
 	{"rpcClient is idle", store.NoConnection},
 	{"rpcClient is closed", store.NoConnection},
 	{"raft_entry_too_large", store.RawError},
+	{"PessimisticLockNotFound", store.RolledBack},
+	{"PessimisticLockRolledBack", store.RolledBack},
+	{"TxnLockNotFound", store.RolledBack},
+	{"tikv aborts txn", store.RawError},
 	{"flashback", store.RegionUnavailable},
 	{"epoch_not_match", store.RegionUnavailable},
 	{"not_leader", store.RegionUnavailable},
@@ -69,6 +78,15 @@ func Classify(err error) store.Class {
 	}
 	if pd := (*tikverr.ErrPDServerTimeout)(nil); errors.As(err, &pd) {
 		return store.PDUnavailable
+	}
+	if conflict := (*tikverr.ErrWriteConflict)(nil); errors.As(err, &conflict) {
+		if conflict.Reason == kvrpcpb.WriteConflict_SelfRolledBack {
+			return store.RolledBack
+		}
+		return store.Conflict
+	}
+	if dead := (*tikverr.ErrDeadlock)(nil); errors.As(err, &dead) {
+		return store.Deadlock
 	}
 	text := err.Error()
 	for _, t := range texts {

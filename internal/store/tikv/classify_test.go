@@ -9,6 +9,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	perrors "github.com/pkg/errors"
 	tikverr "github.com/tikv/client-go/v2/error"
 	"google.golang.org/grpc/codes"
@@ -45,6 +46,15 @@ func TestClassify(t *testing.T) {
 		{errors.New("[PD:client:ErrClientGetLeader]get leader from [] error"), store.PDUnavailable},
 		{perrors.New(`message:"too large" raft_entry_too_large:<region_id:2 entry_size:9000000 >`), store.RawError},
 		{status.Error(codes.ResourceExhausted, "memory"), store.ServerBusy},
+		{perrors.WithStack(&tikverr.ErrWriteConflict{WriteConflict: &kvrpcpb.WriteConflict{Reason: kvrpcpb.WriteConflict_Optimistic}}), store.Conflict},
+		{perrors.WithStack(&tikverr.ErrWriteConflict{WriteConflict: &kvrpcpb.WriteConflict{Reason: kvrpcpb.WriteConflict_SelfRolledBack}}), store.RolledBack},
+		{perrors.WithStack(&tikverr.ErrDeadlock{Deadlock: &kvrpcpb.Deadlock{}}), store.Deadlock},
+		{perrors.WithStack(&tikverr.ErrRetryable{Retryable: "TxnLockNotFound: start_ts 3"}), store.RolledBack},
+		{perrors.New("tikv aborts txn: PessimisticLockNotFound: start_ts 3"), store.RolledBack},
+		{perrors.New("tikv aborts txn: something is broken"), store.RawError},
+		{errors.Join(perrors.WithStack(tikverr.ErrLockWaitTimeout), nil), store.LockTimeout},
+		{perrors.WithStack(tikverr.ErrLockAcquireFailAndNoWaitSet), store.LockTimeout},
+		{perrors.WithStack(tikverr.ErrResultUndetermined), store.Undetermined},
 		{perrors.WithStack(tikverr.ErrBodyMissing), store.Other},
 		{fmt.Errorf("a surprise"), store.Other},
 	} {

@@ -25,14 +25,20 @@ import (
 	"github.com/kvbench/kvbench/internal/store"
 )
 
-// Cluster is an open connection to a cluster. Its methods may be called from any goroutine.
+// connection is what connections to a cluster have in common, whichever of its APIs they are for.
+type connection struct {
+	info  Info
+	creds credentials.TransportCredentials
+	tls   *tls.Config // nil: none
+	sent  messages
+	pd    pd.Client // of the first instance of client-go
+}
+
+// Cluster is an open connection to a cluster, for the raw API. Its methods may be called from any goroutine.
 type Cluster struct {
-	info    Info
-	creds   credentials.TransportCredentials
-	tls     *tls.Config // nil: none
+	connection
 	cf      string
 	clients []*Client
-	sent    messages
 }
 
 // Client is one instance of client-go's raw client.
@@ -50,21 +56,10 @@ type Client struct {
 // Connect opens a connection to the cluster. It takes at most 10 s, and leaves nothing running when it fails.
 // An error of the configuration has the code [exitcode.Usage].
 func Connect(ctx context.Context, c Config) (*Cluster, error) {
-	if err := c.check(); err != nil {
-		return nil, exitcode.With(exitcode.Usage, err)
-	}
-	creds, config, err := c.credentials()
-	if err != nil {
-		return nil, exitcode.With(exitcode.Usage, err)
-	}
-	info, err := preflight(ctx, &c, creds)
-	if err != nil {
+	cl := &Cluster{cf: c.ColumnFamily}
+	if err := cl.ready(ctx, &c); err != nil {
 		return nil, err
 	}
-	if err := acquire(&c); err != nil {
-		return nil, err
-	}
-	cl := &Cluster{info: *info, creds: creds, tls: config, cf: c.ColumnFamily}
 	for range max(1, c.Clients) {
 		client, err := newClient(ctx, &c, cl.sent.dialOptions())
 		if err != nil {
@@ -72,12 +67,30 @@ func Connect(ctx context.Context, c Config) (*Cluster, error) {
 		}
 		cl.clients = append(cl.clients, client)
 	}
+	cl.pd = cl.clients[0].GetPDClient()
 	if c.TTL {
 		if err := checkTTL(ctx, cl.clients[0]); err != nil {
 			return nil, errors.Join(err, cl.Close())
 		}
 	}
 	return cl, nil
+}
+
+// ready checks the configuration and the cluster, and makes client-go's settings those of the process until [release].
+func (n *connection) ready(ctx context.Context, c *Config) error {
+	if err := c.check(); err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	creds, config, err := c.credentials()
+	if err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	info, err := preflight(ctx, c, creds)
+	if err != nil {
+		return err
+	}
+	n.info, n.creds, n.tls = *info, creds, config
+	return acquire(c)
 }
 
 // checkTTL finds out whether the stores keep times to live: one that does not refuses to tell that of a
@@ -105,13 +118,7 @@ func newClient(ctx context.Context, c *Config, dial []grpc.DialOption) (*Client,
 		rawkv.WithKeyspace(c.Keyspace),
 		rawkv.WithSecurity(c.security()),
 		rawkv.WithGRPCDialOptions(dial...),
-		// The preflight has just succeeded, so that one more attempt is enough;
-		// by default there would be a hundred, deaf to ctx.
-		// And gRPC would try a PD that is away ever more seldom, down to every two minutes.
-		rawkv.WithPDOptions(pd.WithMaxErrorRetry(2), pd.WithGRPCDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: .2, MaxDelay: time.Second},
-			MinConnectTimeout: attemptTime,
-		}))),
+		rawkv.WithPDOptions(pdOptions()...),
 	)
 	if err != nil {
 		return nil, err
@@ -129,19 +136,29 @@ func newClient(ctx context.Context, c *Config, dial []grpc.DialOption) (*Client,
 	}, nil
 }
 
+// pdOptions are those of client-go's PD clients. The preflight has just succeeded, so that one more attempt is enough;
+// by default there would be a hundred, deaf to ctx.
+// And gRPC would try a PD that is away ever more seldom, down to every two minutes.
+func pdOptions() []pd.ClientOption {
+	return []pd.ClientOption{pd.WithMaxErrorRetry(2), pd.WithGRPCDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: .2, MaxDelay: time.Second},
+		MinConnectTimeout: attemptTime,
+	}))}
+}
+
 // codecOf returns what client-go puts around the PD client of a raw client.
 func codecOf(raw *rawkv.Client) *tikv.CodecPDClient { return raw.GetPDClient().(*tikv.CodecPDClient) }
 
 // Info returns what the cluster said about itself when it was connected to.
-func (c *Cluster) Info() Info { return c.info }
+func (n *connection) Info() Info { return n.info }
 
 // Credentials are what connections to stores are made with.
-func (c *Cluster) Credentials() credentials.TransportCredentials { return c.creds }
+func (n *connection) Credentials() credentials.TransportCredentials { return n.creds }
 
 // Servers returns the stores with their status addresses, and PD's leader, whose HTTP interface is at the same address.
-func (c *Cluster) Servers() store.Servers {
-	all := store.Servers{PD: host(c.pd().GetLeaderAddr()), TLS: c.tls.Clone()}
-	for _, s := range c.info.Stores {
+func (n *connection) Servers() store.Servers {
+	all := store.Servers{PD: host(n.pd.GetLeaderAddr()), TLS: n.tls.Clone()}
+	for _, s := range n.info.Stores {
 		all.Stores = append(all.Stores, store.Server{Store: s.Address, Status: s.Status})
 	}
 	return all
@@ -151,7 +168,7 @@ func (c *Cluster) Servers() store.Servers {
 func (c *Cluster) ColumnFamily() string { return c.cf }
 
 // Traffic returns what client-go has sent to each store since the cluster was connected to.
-func (c *Cluster) Traffic() []store.Traffic { return c.sent.traffic() }
+func (n *connection) Traffic() []store.Traffic { return n.sent.traffic() }
 
 // Client returns the i-th instance, counted round.
 func (c *Cluster) Client(i int) *Client { return c.clients[i%len(c.clients)] }

@@ -35,7 +35,7 @@ type Config struct {
 	ColumnFamily string // V1: "", "default", "lock" or "write"
 	TTL          bool   // values will be put with a time to live, which the stores must keep
 
-	Clients             int  // rawkv client instances, each with its own connections; 0 is 1
+	Clients             int  // client instances, each with its own connections; 0 is 1
 	GrpcConnectionCount uint // connections of one instance to each store; 0 is client-go's 4
 	MaxBatchSize        int  // commands in one message; 0 is client-go's 128, -1 sends every call as an RPC of its own
 	MaxBatchWaitTime    time.Duration
@@ -43,6 +43,8 @@ type Config struct {
 	OverloadThreshold   uint
 
 	Log io.Writer // client-go's log of warnings and errors, one JSON object a line; nil drops it
+
+	transactions bool // it is for the transactional API
 }
 
 // ConnectionsPerStore returns how many connections client-go makes to each store.
@@ -100,6 +102,9 @@ func (c *Config) check() error {
 	}
 	if c.ColumnFamily != "" && v == kvrpcpb.APIVersion_V2 {
 		errs = append(errs, fmt.Errorf("column family %q: API version V2 has none", c.ColumnFamily))
+	}
+	if c.transactions && (v == kvrpcpb.APIVersion_V1TTL || c.ColumnFamily != "" || c.TTL) {
+		errs = append(errs, errors.New("transactions know no API version V1TTL, column families and times to live"))
 	}
 	if c.Clients < 0 || c.MaxBatchSize < -1 || c.MaxBatchWaitTime < 0 {
 		errs = append(errs, errors.New("client counts, batch sizes and wait times must not be negative"))

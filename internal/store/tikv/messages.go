@@ -89,23 +89,20 @@ func (s *countedStream) SendMsg(msg any) error {
 	return s.ClientStream.SendMsg(msg)
 }
 
+// methods are the commands that may be sent by themselves, by the methods that they call.
+var methods = map[string]store.Command{
+	"RawGet": store.RawGet, "RawBatchGet": store.RawBatchGet, "RawPut": store.RawPut, "RawBatchPut": store.RawBatchPut,
+	"RawDelete": store.RawDelete, "RawBatchDelete": store.RawBatchDelete, "RawScan": store.RawScan,
+	"KvGet": store.TxnGet, "KvBatchGet": store.TxnBatchGet, "KvScan": store.TxnScan, "KvPrewrite": store.Prewrite, "KvCommit": store.Commit,
+	"KvBatchRollback": store.BatchRollback, "KvCheckTxnStatus": store.CheckTxnStatus, "KvCheckSecondaryLocks": store.CheckSecondaryLocks,
+	"KvResolveLock": store.ResolveLock, "KvPessimisticLock": store.PessimisticLock, "KVPessimisticRollback": store.PessimisticRollback,
+	"KvTxnHeartBeat": store.TxnHeartBeat,
+}
+
 // kindOf is the kind of a command that is sent by itself, from the method that it calls.
 func kindOf(method string) store.Command {
-	switch path.Base(method) {
-	case "RawGet":
-		return store.RawGet
-	case "RawBatchGet":
-		return store.RawBatchGet
-	case "RawPut":
-		return store.RawPut
-	case "RawBatchPut":
-		return store.RawBatchPut
-	case "RawDelete":
-		return store.RawDelete
-	case "RawBatchDelete":
-		return store.RawBatchDelete
-	case "RawScan":
-		return store.RawScan
+	if kind, ok := methods[path.Base(method)]; ok {
+		return kind
 	}
 	return store.OtherCommand
 }
@@ -127,6 +124,30 @@ func kindIn(r *tikvpb.BatchCommandsRequest_Request) store.Command {
 		return store.RawBatchDelete
 	case *tikvpb.BatchCommandsRequest_Request_RawScan:
 		return store.RawScan
+	case *tikvpb.BatchCommandsRequest_Request_Get:
+		return store.TxnGet
+	case *tikvpb.BatchCommandsRequest_Request_BatchGet:
+		return store.TxnBatchGet
+	case *tikvpb.BatchCommandsRequest_Request_Scan:
+		return store.TxnScan
+	case *tikvpb.BatchCommandsRequest_Request_Prewrite:
+		return store.Prewrite
+	case *tikvpb.BatchCommandsRequest_Request_Commit:
+		return store.Commit
+	case *tikvpb.BatchCommandsRequest_Request_BatchRollback:
+		return store.BatchRollback
+	case *tikvpb.BatchCommandsRequest_Request_CheckTxnStatus:
+		return store.CheckTxnStatus
+	case *tikvpb.BatchCommandsRequest_Request_CheckSecondaryLocks:
+		return store.CheckSecondaryLocks
+	case *tikvpb.BatchCommandsRequest_Request_ResolveLock:
+		return store.ResolveLock
+	case *tikvpb.BatchCommandsRequest_Request_PessimisticLock:
+		return store.PessimisticLock
+	case *tikvpb.BatchCommandsRequest_Request_PessimisticRollback:
+		return store.PessimisticRollback
+	case *tikvpb.BatchCommandsRequest_Request_TxnHeartBeat:
+		return store.TxnHeartBeat
 	}
 	return store.OtherCommand
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/kvproto/pkg/pdpb"
+	"github.com/tikv/client-go/v2/util/codec"
 	"golang.org/x/net/http/httpproxy"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -25,6 +26,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/store"
 )
 
@@ -104,6 +106,10 @@ func preflight(ctx context.Context, c *Config, creds credentials.TransportCreden
 	}
 	if v, _ := c.version(); v == kvrpcpb.APIVersion_V2 {
 		if err := checkKeyspace(ctx, conn, info.ClusterID, c.Keyspace); err != nil {
+			return nil, err
+		}
+	} else if c.transactions {
+		if err := checkBorders(ctx, conn, info.ClusterID); err != nil {
 			return nil, err
 		}
 	}
@@ -257,6 +263,36 @@ func checkKeyspace(ctx context.Context, pd *grpc.ClientConn, clusterID uint64, n
 		return fmt.Errorf("keyspace %s: %w", name, fault(resp.Header))
 	case resp.Keyspace == nil || resp.Keyspace.State != keyspacepb.KeyspaceState_ENABLED:
 		return fmt.Errorf("keyspace %s is not there, or not enabled; create it, or name another", name)
+	}
+	return nil
+}
+
+// mostBorders is how many regions are looked at: raw data splits its regions all over the keys, so that the first few tell.
+const mostBorders = 4096
+
+// checkBorders refuses a cluster whose regions are split at keys that the transactional API does not have. client-go fails with
+// every call there, since all keys lie between borders that it cannot read.
+func checkBorders(ctx context.Context, conn *grpc.ClientConn, clusterID uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	resp, err := pdpb.NewPDClient(conn).ScanRegions(ctx, &pdpb.ScanRegionsRequest{
+		Header: &pdpb.RequestHeader{ClusterId: clusterID}, Limit: mostBorders,
+	})
+	if err == nil {
+		err = fault(resp.GetHeader())
+	}
+	if err != nil {
+		return fmt.Errorf("ask PD for the borders of regions: %w", callError(err))
+	}
+	for _, r := range resp.RegionMetas {
+		if len(r.StartKey) == 0 {
+			continue
+		}
+		if _, _, err := codec.DecodeBytes(r.StartKey, nil); err != nil {
+			return exitcode.With(exitcode.Usage, fmt.Errorf("region %d begins at the key %.60q, which is not one of the transactional API: "+
+				"the cluster holds data of the raw API (V1), and every transaction would fail. "+
+				"Use tikv.type=raw, an empty cluster, or API version V2, which keeps both apart", r.Id, r.StartKey))
+		}
 	}
 	return nil
 }
