@@ -15,6 +15,7 @@ import (
 
 	"github.com/tikv/client-go/v2/config"
 	"github.com/tikv/client-go/v2/rawkv"
+	"github.com/tikv/client-go/v2/txnkv"
 
 	"github.com/kvbench/kvbench/internal/playground"
 )
@@ -33,10 +34,11 @@ var compatProperties = []string{
 	"-p", "dataintegrity=true", "-p", "tikv.conncount=2",
 }
 
-// compat is both programs.
+// compat is both programs, and the API that they use.
 type compat struct {
 	t               *testing.T
 	goycsb, kvbench string
+	api             playground.API
 }
 
 func buildBoth(t *testing.T) compat {
@@ -45,7 +47,7 @@ func buildBoth(t *testing.T) compat {
 		t.Skip("builds go-ycsb")
 	}
 	dir := t.TempDir()
-	c := compat{t, filepath.Join(dir, "go-ycsb"), filepath.Join(dir, "kvbench")}
+	c := compat{t, filepath.Join(dir, "go-ycsb"), filepath.Join(dir, "kvbench"), playground.RawAPI}
 	source := exec.Command("go", "list", "-deps", "github.com/pingcap/go-ycsb/cmd/go-ycsb")
 	source.Dir = "goycsb"
 	if out, err := source.CombinedOutput(); err != nil {
@@ -69,27 +71,35 @@ func (c compat) run(name string, args ...string) string {
 
 func (c compat) goYCSB(verb string, b *base, args ...string) string {
 	c.t.Helper()
-	args = append(args, "-p", "tikv.pd="+b.PDAddr(), "-p", "tikv.type=raw", "-p", "debug.pprof=127.0.0.1:0", "-p", "silence=false")
+	args = append(args, "-p", "tikv.pd="+b.PDAddr(), "-p", "tikv.type="+string(c.api), "-p", "debug.pprof=127.0.0.1:0", "-p", "silence=false")
 	return c.run(c.goycsb, slices.Concat([]string{verb, "tikv"}, compatProperties, args)...)
 }
 
 func (c compat) kvBench(verb string, b *base, args ...string) string {
 	c.t.Helper()
-	args = append(args, "--pd", b.PDAddr(), "--out", c.t.TempDir(), "--local", "2", "-p", "integrityformat=go-ycsb")
+	args = append(args, "--pd", b.PDAddr(), "--out", c.t.TempDir(), "--local", "2", "-p", "integrityformat=go-ycsb", "--api", string(c.api))
 	return c.run(c.kvbench, slices.Concat([]string{verb}, compatProperties, args)...)
 }
 
 // base is a database, looked at with the client library.
 type base struct {
 	*playground.Cluster
-	client *rawkv.Client
+	scan func() (keys, values [][]byte, err error) // the whole table
 }
 
-func newBase(t *testing.T) *base {
+func newBase(t *testing.T, api playground.API) *base {
 	t.Helper()
-	c, err := playground.Start(t.Context(), playground.Options{})
+	c, err := playground.Start(t.Context(), playground.Options{API: api})
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if api == playground.TxnAPI {
+		return &base{c, scanTransactional(t, c)}
 	}
 	client, err := rawkv.NewClient(t.Context(), []string{c.PDAddr()}, config.Security{})
 	if err != nil {
@@ -99,18 +109,44 @@ func newBase(t *testing.T) *base {
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := c.Close(); err != nil {
+	})
+	return &base{c, func() (keys, values [][]byte, err error) {
+		return client.Scan(t.Context(), tableStart, tableEnd, compatRecords+1)
+	}}
+}
+
+var tableStart, tableEnd = []byte("usertable:"), []byte("usertable;")
+
+// scanTransactional scans the table in a snapshot.
+func scanTransactional(t *testing.T, c *playground.Cluster) func() (keys, values [][]byte, err error) {
+	t.Helper()
+	client, err := txnkv.NewClient([]string{c.PDAddr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &base{c, client}
+	return func() (keys, values [][]byte, err error) {
+		ts, err := client.GetTimestamp(t.Context())
+		if err != nil {
+			return nil, nil, err
+		}
+		it, err := client.GetSnapshot(ts).Iter(tableStart, tableEnd)
+		for ; err == nil && it.Valid(); err = it.Next() {
+			keys, values = append(keys, it.Key()), append(values, it.Value())
+		}
+		return keys, values, err
+	}
 }
 
 // rows returns the whole table. go-ycsb writes the fields of a row in any order;
 // here they are in one.
 func (b *base) rows(t *testing.T) map[string]string {
 	t.Helper()
-	keys, values, err := b.client.Scan(t.Context(), []byte("usertable:"), []byte("usertable;"), compatRecords+1)
+	keys, values, err := b.scan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +162,14 @@ func (b *base) rows(t *testing.T) map[string]string {
 // it stays right; and the other way round. Both load the same, to the byte.
 func TestGoYCSB(t *testing.T) {
 	c := buildBoth(t)
-	theirs, ours := newBase(t), newBase(t)
+	for _, api := range []playground.API{playground.RawAPI, playground.TxnAPI} {
+		t.Run(string(api), func(t *testing.T) { testGoYCSB(compat{t, c.goycsb, c.kvbench, api}) })
+	}
+}
+
+func testGoYCSB(c compat) {
+	t := c.t
+	theirs, ours := newBase(t, c.api), newBase(t, c.api)
 	c.goYCSB("load", theirs)
 	c.kvBench("load", ours)
 	a, b := theirs.rows(t), ours.rows(t)
@@ -144,7 +187,8 @@ func TestGoYCSB(t *testing.T) {
 	c.kvBench("run", theirs, "-p", "readproportion=0.5", "-p", "updateproportion=0.5", "--operations", "4000", "--batch", "10")
 
 	c.kvBench("verify", ours)
-	out := c.goYCSB("run", ours, "-p", "operationcount=4000", "-p", "readproportion=0.4", "-p", "updateproportion=0.3",
+	// In one thread: go-ycsb does not try again what has lost a conflict.
+	out := c.goYCSB("run", ours, "-p", "threadcount=1", "-p", "operationcount=4000", "-p", "readproportion=0.4", "-p", "updateproportion=0.3",
 		"-p", "readmodifywriteproportion=0.2", "-p", "scanproportion=0.1", "-p", "maxscanlength=10")
 	if !strings.Contains(out, "READ") || strings.Contains(out, "ERROR") {
 		t.Errorf("go-ycsb says:\n%s", out)
