@@ -5,8 +5,6 @@ package analysis
 import (
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -31,7 +29,7 @@ type blocks struct {
 // block is what was answered in one stretch, by kind.
 type block struct {
 	operations [workload.Kinds]float64
-	latencies  latencies[*hdrhistogram.PackedHistogram]
+	latencies  latencies[*measure.Packed]
 }
 
 // latencies are histograms by kind, of service and response time.
@@ -85,21 +83,9 @@ func (b *blocks) close() {
 	for k := range b.open {
 		for q := range b.open[k] {
 			if sum := &b.open[k][q]; sum.Count() > 0 {
-				b.all[b.current].latencies[k][q] = pack(sum)
+				b.all[b.current].latencies[k][q] = sum.Packed()
 				sum.Reset()
 			}
 		}
 	}
-}
-
-// pack makes a histogram of a sum that takes little memory; nil if the sum is empty.
-func pack(sum *measure.Sum) *hdrhistogram.PackedHistogram {
-	if sum.Count() == 0 {
-		return nil
-	}
-	packed := hdrhistogram.NewPacked(measure.Lowest, sum.Highest(), measure.Digits)
-	sum.Each(func(us, count int64) {
-		_ = packed.RecordValues(us, count) // fails only beyond the range, which is the same
-	})
-	return packed
 }

@@ -192,10 +192,10 @@ func (c *course) stretch(from, to time.Duration) *Stretch {
 	for _, b := range c.bins.bins[first:last] {
 		operations += b.answered
 		if b.service != nil {
-			service.Add(measure.Pack(b.service))
+			service.Add(b.service)
 		}
 		if b.response != nil {
-			response.Add(measure.Pack(b.response))
+			response.Add(b.response)
 		}
 	}
 	s := &Stretch{FromS: (time.Duration(first) * width).Seconds(), ToS: (time.Duration(last) * width).Seconds(),

@@ -226,12 +226,11 @@ func (b *blocks) beyond(q results.Quantity, value int64) (beyond, total []float6
 			if h == nil {
 				continue
 			}
-			h.ForEachBucket(func(v, n int64) bool {
+			h.Each(func(v, n int64) {
 				total[i] += float64(n)
 				if v > value {
 					beyond[i] += float64(n)
 				}
-				return true
 			})
 		}
 	}

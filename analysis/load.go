@@ -145,7 +145,7 @@ func (r *Run) read() error {
 		mu      sync.Mutex // of warnings
 	)
 	for i, w := range r.workers {
-		streams[i] = make(chan *results.Interval, 8)
+		streams[i] = make(chan *results.Interval, 2)
 		wg.Go(func() {
 			defer close(streams[i])
 			if !w.journal {

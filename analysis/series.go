@@ -6,8 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/workload"
@@ -43,7 +41,7 @@ type bin struct {
 
 	// Of the intervals that begin in it, for the account of what disturbed the run.
 	queued            int64
-	service, response *hdrhistogram.PackedHistogram
+	service, response *measure.Packed
 }
 
 func newSeries(w *window, end time.Duration) *series {
@@ -133,7 +131,7 @@ func (s *series) complete() {
 	p.quantiles("lag", &s.lag, &p.LagP50, &p.LagP99, nil, &p.LagMax)
 	p.quantiles("service", &s.service, &p.ServiceP50, &p.ServiceP99, &p.ServiceP999, &p.ServiceMax)
 	p.quantiles("response", &s.response, &p.ResponseP50, &p.ResponseP99, &p.ResponseP999, &p.ResponseMax)
-	b.service, b.response = pack(&s.service), pack(&s.response)
+	b.service, b.response = s.service.Packed(), s.response.Packed()
 	s.points = append(s.points, p)
 	s.serviceHeat.add(i, &s.service)
 	s.responseHeat.add(i, &s.response)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -20,17 +21,41 @@ type Packed struct {
 	highest int64 // where its range ends
 	total   int64
 	buckets []uint16
-	counts  []int64
+	counts  []uint32
+	large   []int64 // in place of counts, if one of them is too large for those
+}
+
+// newPacked copies counts to where they take little memory.
+func newPacked(highest, total int64, buckets []uint16, counts []int64) *Packed {
+	p := &Packed{highest: highest, total: total, buckets: slices.Clone(buckets)}
+	if total > math.MaxUint32 && slices.Max(counts) > math.MaxUint32 {
+		p.large = slices.Clone(counts)
+		return p
+	}
+	p.counts = make([]uint32, len(counts))
+	for i, n := range counts {
+		p.counts[i] = uint32(n)
+	}
+	return p
+}
+
+// count is that of the bucket in use numbered i.
+func (p *Packed) count(i int) int64 {
+	if p.large != nil {
+		return p.large[i]
+	}
+	return int64(p.counts[i])
 }
 
 // Pack returns what a histogram of the library, made with [Lowest] and [Digits], has counted.
 func Pack(h *hdrhistogram.PackedHistogram) *Packed {
-	p := &Packed{highest: h.HighestTrackableValue(), total: h.TotalCount()}
+	var buckets []uint16
+	var counts []int64
 	h.ForEachBucket(func(us, count int64) bool {
-		p.buckets, p.counts = append(p.buckets, uint16(bucketOf(us))), append(p.counts, count)
+		buckets, counts = append(buckets, uint16(bucketOf(us))), append(counts, count)
 		return true
 	})
-	return p
+	return newPacked(h.HighestTrackableValue(), h.TotalCount(), buckets, counts)
 }
 
 // Highest returns where the histogram's range ends, in microseconds: [Highest], or less in results of earlier versions.
@@ -50,14 +75,14 @@ func (p *Packed) Max() int64 {
 // Each calls f for every bucket in use, in rising order, with its lowest value in microseconds.
 func (p *Packed) Each(f func(us, count int64)) {
 	for i, bucket := range p.buckets {
-		f(valueOf(int(bucket)), p.counts[i])
+		f(valueOf(int(bucket)), p.count(i))
 	}
 }
 
 // AddTo merges p into an HdrHistogram of the same range.
 func (p *Packed) AddTo(dst *hdrhistogram.Histogram) {
 	for i, bucket := range p.buckets {
-		_ = dst.RecordValues(valueOf(int(bucket)), p.counts[i]) // fails only beyond 2⁶³ values
+		_ = dst.RecordValues(valueOf(int(bucket)), p.count(i)) // fails only beyond 2⁶³ values
 	}
 }
 
@@ -71,6 +96,7 @@ type Decoder struct {
 	limit  io.LimitedReader
 	plain  bytes.Buffer
 
+	// What is decoded, before it is copied to its size.
 	buckets []uint16
 	counts  []int64
 }
@@ -96,7 +122,7 @@ func (d *Decoder) Decode(text []byte) (*Packed, error) {
 		return nil, errCut
 	}
 	digits, lowest := binary.BigEndian.Uint32(b[12:]), int64(binary.BigEndian.Uint64(b[16:]))
-	p := &Packed{highest: int64(binary.BigEndian.Uint64(b[24:]))}
+	highest := int64(binary.BigEndian.Uint64(b[24:]))
 	switch length := int(int32(binary.BigEndian.Uint32(b[4:]))); {
 	case binary.BigEndian.Uint32(b)&^0xf0 != plainCookie&^0xf0:
 		return nil, fmt.Errorf("a histogram of encoding %#x, and this program reads V2, %#x", binary.BigEndian.Uint32(b), plainCookie)
@@ -104,11 +130,11 @@ func (d *Decoder) Decode(text []byte) (*Packed, error) {
 		return nil, fmt.Errorf("the histogram should hold %d bytes, and has %d", length, len(b)-plainHeader)
 	case binary.BigEndian.Uint32(b[8:]) != 0:
 		return nil, errors.New("the histogram's index is shifted")
-	case lowest != Lowest || digits != Digits || p.highest < 2*half || p.highest > Highest:
+	case lowest != Lowest || digits != Digits || highest < 2*half || highest > Highest:
 		return nil, fmt.Errorf("the histogram holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
-			lowest, p.highest, digits, Lowest, Highest, Digits)
+			lowest, highest, digits, Lowest, Highest, Digits)
 	}
-	return p, d.fill(p, b[plainHeader:])
+	return d.fill(highest, b[plainHeader:])
 }
 
 // inflate sets d.plain to what lies under base64, header and zlib.
@@ -150,35 +176,49 @@ func (d *Decoder) inflate(text []byte) error {
 }
 
 // fill takes the counts, see [Encoder.encode].
-func (d *Decoder) fill(p *Packed, payload []byte) error {
-	d.buckets, d.counts = d.buckets[:0], d.counts[:0]
-	end := int64(bucketOf(p.highest)) + 1
+func (d *Decoder) fill(highest int64, payload []byte) (*Packed, error) {
+	total := int64(0)
+	if most := len(payload); cap(d.counts) < most { // each bucket in use takes a byte at least
+		d.buckets, d.counts = make([]uint16, 2*most), make([]int64, 2*most)
+	}
+	used, end := 0, int64(bucketOf(highest))+1
 	for i, at := 0, int64(0); i < len(payload); {
-		n, length := int64(payload[i]>>1)^-int64(payload[i]&1), 1 // most take one byte
+		if c := payload[i]; c < 0x80 && c&1 == 0 && c > 0 && at < end { // a count of one byte, as most are
+			d.buckets[used], d.counts[used] = uint16(at), int64(c>>1)
+			used++
+			total += int64(c >> 1)
+			i++
+			at++
+			continue
+		}
+		n, length := int64(payload[i]>>1)^-int64(payload[i]&1), 1
 		if payload[i] >= 0x80 {
 			if n, length = binary.Varint(payload[i:]); length <= 0 {
-				return errCut
+				return nil, errCut
 			}
 		}
 		i += length
 		if n < 0 { // so many buckets are empty
 			if n < -end || at-n > end {
-				return fmt.Errorf("the histogram has %d empty buckets from bucket %d on, of %d", -n, at, end)
+				return nil, fmt.Errorf("the histogram has %d empty buckets from bucket %d on, of %d", -n, at, end)
 			}
 			at -= n
 			continue
 		}
 		if at >= end || n > maxCount {
-			return fmt.Errorf("the histogram's count %d at bucket %d of %d cannot be", n, at, end)
+			return nil, fmt.Errorf("the histogram's count %d at bucket %d of %d cannot be", n, at, end)
 		}
 		if n > 0 {
-			if p.total += n; p.total > maxCount {
-				return errors.New("the histogram counts more than can be")
+			if total += n; total > maxCount {
+				return nil, errors.New("the histogram counts more than can be")
 			}
-			d.buckets, d.counts = append(d.buckets, uint16(at)), append(d.counts, n)
+			d.buckets[used], d.counts[used] = uint16(at), n
+			used++
 		}
 		at++
 	}
-	p.buckets, p.counts = slices.Clone(d.buckets), slices.Clone(d.counts)
-	return nil
+	if total > maxCount {
+		return nil, errors.New("the histogram counts more than can be")
+	}
+	return newPacked(highest, total, d.buckets[:used], d.counts[:used]), nil
 }

@@ -16,8 +16,12 @@ type Sum struct {
 func (s *Sum) Add(p *Packed) {
 	s.highest = max(s.highest, p.highest)
 	s.total += p.total
+	at, block := -1, (*[half]int64)(nil)
 	for i, bucket := range p.buckets {
-		s.block(int(bucket >> halfBits))[bucket%half] += p.counts[i]
+		if n := int(bucket >> halfBits); n != at { // buckets rise, and many stand in one block
+			at, block = n, s.block(n)
+		}
+		block[bucket%half] += p.count(i)
 	}
 }
 
@@ -50,6 +54,26 @@ func (s *Sum) block(i int) *[half]int64 {
 		s.blocks[i] = new([half]int64)
 	}
 	return s.blocks[i]
+}
+
+// Packed returns what s has counted, in little memory; nil if that is nothing.
+func (s *Sum) Packed() *Packed {
+	if s.total == 0 {
+		return nil
+	}
+	var buckets []uint16
+	var counts []int64
+	for i, b := range s.blocks {
+		if b == nil {
+			continue
+		}
+		for j, n := range b {
+			if n > 0 {
+				buckets, counts = append(buckets, uint16(i<<halfBits+j)), append(counts, n)
+			}
+		}
+	}
+	return newPacked(s.highest, s.total, buckets, counts)
 }
 
 // Count returns the number of values.

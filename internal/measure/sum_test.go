@@ -87,3 +87,38 @@ func TestSumRecordAndMerge(t *testing.T) {
 		t.Errorf("out of range: %v, %d beyond, %d values", values, beyond, s.Count())
 	}
 }
+
+// Counts of more than 32 bits pack and add up as others do.
+func TestPackedOfLargeCounts(t *testing.T) {
+	t.Parallel()
+	var s, back Sum
+	s.Record(10, 3)
+	s.Record(5000, 1<<40)
+	s.Record(70_000, 7)
+	p := s.Packed()
+	if p.large == nil || p.TotalCount() != s.Count() {
+		t.Fatalf("%+v", p)
+	}
+	back.Add(p)
+	if !back.HDR().Equals(s.HDR()) {
+		t.Error("what was packed is not what was counted")
+	}
+	for _, h := range []*hdrhistogram.Histogram{s.HDR(), NewHDR()} {
+		text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded, err := NewDecoder().Decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := NewHDR()
+		decoded.AddTo(again)
+		if !again.Equals(h) {
+			t.Errorf("decoded: %+v", decoded)
+		}
+	}
+	if new(Sum).Packed() != nil {
+		t.Error("an empty sum is something")
+	}
+}
