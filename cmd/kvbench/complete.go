@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvbench/kvbench/internal/kube"
+	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -29,6 +30,7 @@ func complete(cmd *cobra.Command) {
 		"arrival":     fixed(spec.Choices("arrival")...),
 		"context":     completeContexts,
 		"on-loss":     fixed("continue", "stop"),
+		"slo":         completeObjectives,
 		"run":         completeRuns,
 		"api":         fixed(spec.Choices("tikv.type")...),
 		"order":       fixed(study.Interleaved, study.Random),
@@ -71,6 +73,11 @@ func completeProperties(_ *cobra.Command, _ []string, typed string) ([]string, c
 		names = append(names, cobra.CompletionWithDesc(d.Name+"=", d.Doc))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeObjectives offers an objective word by word.
+func completeObjectives(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return objective.Continue(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveKeepOrder
 }
 
 func completeContexts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -132,6 +132,50 @@ func TestFlag(t *testing.T) {
 	}
 }
 
+// What may follow leads to objectives, and to nothing else; a word that has been begun is completed.
+func TestContinue(t *testing.T) {
+	var whole int
+	begun := []string{""}
+	for len(begun) > 0 {
+		text := begun[0]
+		begun = begun[1:]
+		if _, err := Parse(text); err == nil {
+			whole++
+			if more := Continue(text + " "); more != nil {
+				t.Errorf("%q goes on with %q", text, more)
+			}
+			continue
+		}
+		more := Continue(strings.TrimLeft(text+" ", " "))
+		if len(more) == 0 {
+			t.Errorf("nothing follows %q", text)
+		}
+		for _, next := range more {
+			if !strings.HasPrefix(next, text) || len(next) <= len(text) {
+				t.Errorf("%q follows %q", next, text)
+				return
+			}
+		}
+		begun = append(begun, more...)
+	}
+	if least := len(kinds()) * 2 * len(measure.Metrics); whole < least {
+		t.Errorf("%d objectives are found, want %d and more", whole, least)
+	}
+	for text, want := range map[string][]string{
+		"READ re":           {"READ response"},
+		"READ response p99": {"READ response p99", "READ response p99.9", "READ response p99.99"},
+		"TOTAL rate >= 9":   {"TOTAL rate >= 99%"},
+		"  ra":              {"rate"},
+		"nothing ":          nil,
+		"READ nothing < ":   nil,
+		"READ errors >= ":   nil,
+	} {
+		if got := Continue(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		text  string

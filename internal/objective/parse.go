@@ -115,14 +115,10 @@ func (p *parser) objective() (o Objective, err error) {
 		if err := p.oneOf(1, o.Time, []string{Service, Response}); err != nil {
 			return o, err
 		}
-		var titles []string
-		for _, m := range measure.Metrics {
-			titles = append(titles, m.Title())
-		}
-		if err := p.oneOf(2, on[2].text, titles); err != nil {
+		if err := p.oneOf(2, on[2].text, titles()); err != nil {
 			return o, err
 		}
-		o.Metric = measure.Metrics[slices.Index(titles, on[2].text)].Name
+		o.Metric = measure.Metrics[slices.Index(titles(), on[2].text)].Name
 	case o.Metric == Rate:
 		want = ">="
 	}
@@ -149,6 +145,14 @@ func (p *parser) oneOf(i int, text string, known []string) error {
 	return p.fail(i, "%q: want one of %s", text, strings.Join(known, ", "))
 }
 
+// titles are the names of the metrics that a latency has.
+func titles() (all []string) {
+	for _, m := range measure.Metrics {
+		all = append(all, m.Title())
+	}
+	return all
+}
+
 // kinds are the kinds that an objective may be about.
 func kinds() []string {
 	all := []string{AllKinds}
@@ -156,6 +160,62 @@ func kinds() []string {
 		all = append(all, k.String())
 	}
 	return all
+}
+
+// Continue completes the last word of a text that is the beginning of an objective, or, behind a blank, adds the next one. It returns
+// the whole texts; none if this is no beginning.
+func Continue(begun string) (all []string) {
+	words := strings.Fields(begun)
+	if len(words) > 0 && !strings.HasSuffix(begun, " ") {
+		words = words[:len(words)-1]
+	}
+	before := strings.Join(append(words, ""), " ")
+	for _, next := range following(words) {
+		if text := before + next; strings.HasPrefix(text, strings.TrimLeft(begun, " ")) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// following are the words that may come behind some.
+func following(words []string) []string {
+	var o Objective
+	switch n := len(words); {
+	case n == 0:
+		return append(kinds(), Errors, Rate)
+	case words[0] == Errors || words[0] == Rate:
+		words = append([]string{AllKinds}, words...)
+	case !slices.Contains(kinds(), words[0]):
+		return nil
+	}
+	o.Kind, words = words[0], words[1:]
+	if len(words) > 0 && (words[0] == Service || words[0] == Response) {
+		o.Time, words = words[0], words[1:]
+	}
+	on, comparison := []string{Service, Response, Errors, Rate}, "<"
+	if o.Latency() {
+		on = titles()
+	} else if len(words) > 0 && words[0] == Rate {
+		comparison = ">="
+	}
+	switch n := len(words); {
+	case n == 0:
+		return on
+	case !slices.Contains(on, words[0]):
+		return nil
+	case n == 1:
+		return []string{comparison}
+	case n > 2 || words[1] != comparison:
+		return nil
+	case o.Latency():
+		return []string{"1ms", "5ms", "10ms", "100ms"}
+	case words[0] == Errors:
+		return []string{"0.1%", "1%"}
+	case o.Kind == AllKinds:
+		return []string{"99%", "50000/s"}
+	}
+	return []string{"50000/s"}
 }
 
 // setLimit reads the limit; it returns what is wrong with it.
