@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// storeStats counts what a store was asked. Counting costs a few atomic adds and two readings of the clock per message, none per command.
+// storeStats counts what a store was asked. Counting costs a few atomic adds, a lock that few want at a time, and two readings of the clock per message, none per command.
 type storeStats struct {
 	batched  [256]atomic.Uint64 // commands that came in BatchCommands messages
 	unary    [256]atomic.Uint64
-	served   [256]served // both, by the time that it took to answer
+	served   [256]served // both, by the time that it took to answer, as far as threads have handed it over
+	threads  [grpcThreads]thread
+	turns    atomic.Uint32 // taken by threads
 	messages atomic.Uint64
 	sizes    [messageSizes]atomic.Uint64 // messages by commands, in powers of two
 	silent   [silentFaults]atomic.Uint64 // writes and rows that fell to silent faults
@@ -30,9 +32,44 @@ func (s *storeStats) message(slots []*slot) {
 	eachKind(slots, func(cmd command, n int) { s.batched[cmd].Add(uint64(n)) })
 }
 
-// answered counts commands of a message that were served in took, each.
-func (s *storeStats) answered(slots []*slot, took time.Duration) {
-	eachKind(slots, func(cmd command, n int) { s.served[cmd].add(n, took) })
+const (
+	grpcThreads = 5           // of a store, each of which serves its part of the connections: TiKV's server.grpc-concurrency by default
+	countsKept  = time.Second // threads keep for so long what they have counted, and until the next answer
+)
+
+// thread is one of those that serve connections. As in TiKV, it keeps what it has counted, and hands it over with its first answer a second
+// or more after it did last: after the last answer of all, the counts of up to a second stay away.
+type thread struct {
+	mu     sync.Mutex
+	handed time.Time
+	kept   [256]struct {
+		commands uint64
+		took     time.Duration // all together
+	}
+}
+
+// thread is the one whose turn it is to take a connection.
+func (s *storeStats) thread() *thread { return &s.threads[s.turns.Add(1)%grpcThreads] }
+
+// answered counts commands of a message that arrived at a moment and have all been answered at another.
+func (s *storeStats) answered(t *thread, slots []*slot, arrived, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	eachKind(slots, func(cmd command, n int) {
+		t.kept[cmd].commands += uint64(n)
+		t.kept[cmd].took += time.Duration(n) * now.Sub(arrived)
+	})
+	if now.Sub(t.handed) < countsKept {
+		return
+	}
+	for cmd := range t.kept {
+		if k := &t.kept[cmd]; k.commands > 0 {
+			s.served[cmd].commands.Add(k.commands)
+			s.served[cmd].nanoseconds.Add(int64(k.took))
+			k.commands, k.took = 0, 0
+		}
+	}
+	t.handed = now
 }
 
 // eachKind calls do for each series of commands of one kind.
@@ -51,11 +88,6 @@ func eachKind(slots []*slot, do func(cmd command, n int)) {
 type served struct {
 	commands    atomic.Uint64
 	nanoseconds atomic.Int64
-}
-
-func (s *served) add(n int, took time.Duration) {
-	s.commands.Add(uint64(n))
-	s.nanoseconds.Add(int64(n) * int64(took))
 }
 
 func (s *served) load() (commands uint64, took time.Duration) {

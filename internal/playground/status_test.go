@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -53,16 +54,36 @@ func TestStatusAddress(t *testing.T) {
 	if text := page(); strings.Contains(text, "raw_get") || strings.Contains(text, "too_busy") {
 		t.Errorf("figures of what has not happened:\n%s", text)
 	}
-	for range 3 {
+	counted := func() (n int) {
+		t.Helper()
+		_, text, _ := strings.Cut(page(), `tikv_grpc_msg_duration_seconds_count{priority="unknown",type="raw_get"} `)
+		_, _ = fmt.Sscan(text, &n)
+		return n
+	}
+	for range grpcThreads { // the first answer of each thread is counted at once
 		if _, err := stores[0].RawGet(t.Context(), &kvrpcpb.RawGetRequest{Context: contextOf(c, nil), Key: []byte("a")}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	began := time.Now()
+	if n := counted(); n != grpcThreads {
+		t.Errorf("%d answers are counted, want %d", n, grpcThreads)
+	}
 	send, receive := talk(t, c, "")
-	send([]uint64{1, 2}, get(contextOf(c, nil), "a"), get(contextOf(c, nil), "b"))
-	receive()
+	sent := grpcThreads
+	for id := uint64(0); counted() == grpcThreads; id += 2 { // what comes later, when a second is over
+		if time.Since(began) > 10*countsKept {
+			t.Fatal("the thread keeps its counts")
+		}
+		send([]uint64{id, id + 1}, get(contextOf(c, nil), "a"), get(contextOf(c, nil), "b"))
+		receive()
+		sent += 2
+	}
+	if took := time.Since(began); took < countsKept/2 {
+		t.Errorf("counts were handed over after %v", took)
+	}
 	for _, want := range []string{
-		`tikv_grpc_msg_duration_seconds_count{priority="unknown",type="raw_get"} 5`,
+		fmt.Sprintf(`tikv_grpc_msg_duration_seconds_count{priority="unknown",type="raw_get"} %d`, sent),
 		`tikv_raftstore_region_count{type="leader"} 1`,
 		`tikv_raftstore_region_count{type="region"} 1`,
 		`tikv_server_info{hash="playground",version="v` + serverVersion + `"}`,

@@ -22,6 +22,7 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		sending  sync.Mutex
 		detached sync.WaitGroup
 		x        = newExchange()
+		thread   = s.stats.thread()
 	)
 	x.done = stream.Context().Done()
 	defer func() { x.free() }()
@@ -46,18 +47,18 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 			w.exchange.done = x.done
 			detached.Go(func() {
 				if s.hold(stream.Context(), w.due) == nil {
-					_ = s.serve(w.exchange, w.exchange.slots, w.faults, reply) // as below
+					_ = s.serve(thread, w.exchange, w.exchange.slots, w.faults, reply) // as below
 				}
 			})
 		}
 		if d == nil && !x.anyHeavy() {
-			if err := s.serve(x, x.slots[:x.used], nil, reply); err != nil {
+			if err := s.serve(thread, x, x.slots[:x.used], nil, reply); err != nil {
 				return err
 			}
 			continue
 		}
 		now, later := s.divide(d, x)
-		if err := s.serve(x, now.slots, now.faults, reply); err != nil {
+		if err := s.serve(thread, x, now.slots, now.faults, reply); err != nil {
 			return err
 		}
 		if len(later) == 0 {
@@ -73,14 +74,14 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 					return
 				}
 				// An error here is the stream's own end, which RecvMsg reports.
-				_ = s.serve(owned, p.slots, p.faults, reply)
+				_ = s.serve(thread, owned, p.slots, p.faults, reply)
 			}
 		})
 	}
 }
 
-// serve answers some commands of a message with one message.
-func (s *store) serve(x *exchange, slots []*slot, faults []fault, reply func(*exchange) error) error {
+// serve answers some commands of a message with one message, on the thread that the stream lives on.
+func (s *store) serve(t *thread, x *exchange, slots []*slot, faults []fault, reply func(*exchange) error) error {
 	if len(slots) == 0 {
 		return nil
 	}
@@ -95,7 +96,7 @@ func (s *store) serve(x *exchange, slots []*slot, faults []fault, reply func(*ex
 	if err := x.finish(); err != nil {
 		return status.Errorf(codes.Internal, "store %d: %v", s.id, err)
 	}
-	s.stats.answered(slots, time.Since(x.arrived))
+	s.stats.answered(t, slots, x.arrived, time.Now())
 	return reply(x)
 }
 
