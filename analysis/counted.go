@@ -98,13 +98,27 @@ func (b *sentBins) add(iv *results.Interval) {
 		}
 		b.spread(to.all, iv.Start, iv.End, float64(t.Commands))
 		for kind, n := range t.Kinds {
-			if to.kinds[kind] == nil {
-				to.kinds[kind] = make([]float64, b.bins)
-			}
-			to.named += float64(n)
-			b.spread(to.kinds[kind], iv.Start, iv.End, float64(n))
+			b.addKind(to, kind, iv.Start, iv.End, float64(n))
 		}
 	}
+}
+
+// put adds commands of a kind that a store was sent besides.
+func (b *sentBins) put(to *sentTo, kind string, start, end time.Duration, n float64) {
+	if end <= start {
+		return
+	}
+	to.sum += n
+	b.spread(to.all, start, end, n)
+	b.addKind(to, kind, start, end, n)
+}
+
+func (b *sentBins) addKind(to *sentTo, kind string, start, end time.Duration, n float64) {
+	if to.kinds[kind] == nil {
+		to.kinds[kind] = make([]float64, b.bins)
+	}
+	to.named += n
+	b.spread(to.kinds[kind], start, end, n)
 }
 
 // spread adds n, evenly over a stretch.

@@ -74,6 +74,7 @@ func Load(dir string) (*Run, error) {
 	if err := r.read(); err != nil {
 		return nil, err
 	}
+	r.countProbe()
 	return r, nil
 }
 

@@ -33,6 +33,20 @@ func (r *Run) readProbe(dir string) {
 	}
 }
 
+// countProbe adds the probe's writes to what the run sent: they are not somebody else's.
+func (r *Run) countProbe() {
+	if r.probe == nil || r.sent == nil || r.probe.LengthS <= 0 {
+		return
+	}
+	start := results.Duration(r.probe.StartS)
+	for i := range r.probe.Stores {
+		s := &r.probe.Stores[i]
+		if to := r.sent.stores[s.Store]; to != nil {
+			r.sent.put(to, "raw_put", start, start+results.Duration(r.probe.LengthS), float64(s.InTime+s.Late))
+		}
+	}
+}
+
 // StoreStalled is the kind of an event: a store acknowledged no small write for longer than their deadline.
 const StoreStalled = "store-stalled"
 

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,5 +141,27 @@ func TestProbeAlone(t *testing.T) {
 				t.Errorf("%+v", v)
 			}
 		})
+	}
+}
+
+// The probe's own writes are none of somebody else's.
+func TestProbeIsCounted(t *testing.T) {
+	t.Parallel()
+	p := probed(time.Time{})
+	p.Shift(5)
+	r := &Run{probe: p, sent: newSentBins(30 * time.Second)}
+	to := &sentTo{all: make([]float64, r.sent.bins), kinds: make(map[string][]float64)}
+	r.sent.stores["b:1"] = to // the run sent nothing to the other one
+	r.countProbe()
+	for _, bins := range [][]float64{to.all, to.kinds["raw_put"]} {
+		if n := r.sent.between(bins, 0, 30*time.Second); math.Abs(n-100) > 1e-6 {
+			t.Errorf("%v writes, want 100", n)
+		}
+		if n := r.sent.between(bins, 7*time.Second, 8*time.Second); math.Abs(n-10) > 1e-6 {
+			t.Errorf("%v writes in a second, want 10", n)
+		}
+	}
+	if to.sum != 100 || to.named != 100 {
+		t.Errorf("%v writes, %v of a kind", to.sum, to.named)
 	}
 }

@@ -18,12 +18,14 @@ import (
 	"github.com/kvbench/kvbench/analysis/availability"
 	"github.com/kvbench/kvbench/analysis/render"
 	"github.com/kvbench/kvbench/internal/clock"
+	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/probe"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/units"
 )
 
 // probing says how to probe.
@@ -32,12 +34,16 @@ type probing struct {
 	noSplit, keep      bool
 }
 
-// add adds the flags, whose names begin with prefix.
+// What is asked of stores unless flags say otherwise.
+const (
+	probeInterval = 100 * time.Millisecond
+	probeDeadline = time.Second
+)
+
+// add adds the flags of which writes are made, whose names begin with prefix.
 func (p *probing) add(f *pflag.FlagSet, prefix string) {
-	f.DurationVar(&p.interval, prefix+"interval", 100*time.Millisecond, "between two small writes to a store, 10ms to 1m")
-	f.DurationVar(&p.deadline, prefix+"deadline", time.Second, "for a small write to be acknowledged in time, from when it was due; it is given up after tikv.timeout")
-	f.BoolVar(&p.noSplit, prefix+"no-split", false, "leave regions as they are: stores that lead none of "+probe.Table+" are not probed")
-	f.BoolVar(&p.keep, prefix+"keep", false, "leave the keys that were written to "+probe.Table)
+	f.DurationVar(&p.interval, prefix+"interval", probeInterval, "between two small writes to a store, 10ms to 1m")
+	f.DurationVar(&p.deadline, prefix+"deadline", probeDeadline, "for a small write to be acknowledged in time, from when it was due; it is given up after tikv.timeout")
 }
 
 func (a *app) probeCommand() *cobra.Command {
@@ -72,6 +78,8 @@ not acknowledged in time or something is not known, else 0. A second Ctrl-C leav
 	f.SortFlags = false
 	what = addClusterFlags(f)
 	p.add(f, "")
+	f.BoolVar(&p.noSplit, "no-split", false, "leave regions as they are: stores that lead none of "+probe.Table+" are not probed")
+	f.BoolVar(&p.keep, "keep", false, "leave the keys that were written to "+probe.Table)
 	f.DurationVar(&duration, "duration", 0, "how long; 0: until Ctrl-C")
 	f.StringVar(&out, "out", "results", "`folder` that gets a folder for what was seen")
 	f.BoolVar(&quiet, "quiet", false, "show no progress")
@@ -84,7 +92,7 @@ not acknowledged in time or something is not known, else 0. A second Ctrl-C leav
 			err = fmt.Errorf("--duration %v: want a time above 0, or 0 for no end", duration)
 		}
 		if err == nil {
-			err = errors.Join(probe.Check(p.interval, p.deadline, s.TiKV.Timeout), printableText("--label", label), printableText("--note", note))
+			err = errors.Join(probe.Check("--", p.interval, p.deadline, s.TiKV.Timeout), printableText("--label", label), printableText("--note", note))
 		}
 		if err != nil {
 			return usage(err)
@@ -124,7 +132,7 @@ func (a *app) probeAlone(s *spec.Spec, p probing, duration time.Duration, record
 	first, second, release := a.interruptible()
 	defer release()
 	view := newProbeView(a, quiet)
-	u, err := startProbe(first, s, p, record.RunID, view.say, func(at time.Duration, all []probe.Snapshot) { view.show(probe.Line(at, all)) })
+	u, err := startProbe(first, apart(s), p, record.RunID, func(text string) { view.say("kvbench: " + text) }, func(at time.Duration, all []probe.Snapshot) { view.show(probe.Line(at, all)) })
 	if err != nil {
 		view.close()
 		return "", err
@@ -165,16 +173,46 @@ type underway struct {
 	abandon chan struct{}
 	done    chan struct{}
 
+	tell    func(string)
 	mu      sync.Mutex
 	remarks []string
+}
+
+// say tells a user something, and keeps it for the report.
+func (u *underway) say(text string) {
+	u.mu.Lock()
+	u.remarks = append(u.remarks, text)
+	u.mu.Unlock()
+	u.tell("probe: " + text)
 }
 
 // cleanTime is how long removing the keys may take.
 const cleanTime = 30 * time.Second
 
-// startProbe begins to probe a spec's cluster. What a user should know is said, and how the stores are told every second. finish must follow.
+// apart returns how a probe reaches a spec's cluster: each store over one connection, with a message for each call. client-go waits up to 5 s for
+// the connection of a stream to a store that is gone, and learns that at once from a call that is not in one.
+func apart(s *spec.Spec) *spec.Spec {
+	own := *s
+	own.TiKV.MaxBatchSize, own.TiKV.ConnCount, own.TiKV.Clients = 0, 1, 1
+	if s.Driver == spec.Stream {
+		own.Driver = spec.RawKV
+	}
+	return &own
+}
+
+// among returns how a probe does it in a process that has workers: its settings of client-go are those of the process.
+func among(s *spec.Spec) *spec.Spec {
+	own := *s
+	own.TiKV.Clients = 1
+	if s.Driver == spec.Stream {
+		own.Driver, own.TiKV.ConnCount = spec.RawKV, 1 // as opener has it
+	}
+	return &own
+}
+
+// startProbe begins to probe a cluster as a spec reaches it. What a user should know is said, and how the stores are told every second. finish must follow.
 func startProbe(ctx context.Context, s *spec.Spec, p probing, id string, say func(string), tick func(time.Duration, []probe.Snapshot)) (*underway, error) {
-	u := &underway{epoch: time.Now(), keep: p.keep, stop: make(chan struct{}), abandon: make(chan struct{}), done: make(chan struct{})}
+	u := &underway{epoch: time.Now(), keep: p.keep, tell: say, stop: make(chan struct{}), abandon: make(chan struct{}), done: make(chan struct{})}
 	writer, err := u.open(ctx, s, s.TiKV.Timeout)
 	if err != nil {
 		return nil, err
@@ -187,12 +225,7 @@ func startProbe(ctx context.Context, s *spec.Spec, p probing, id string, say fun
 	u.Probe, err = probe.New(ctx, probe.Config{
 		Writer: writer, Reader: reader, Clock: clock.Since(u.epoch), Table: probe.Table, ID: id,
 		Interval: p.interval, Deadline: p.deadline, GiveUp: s.TiKV.Timeout, Split: !p.noSplit,
-		Say: func(text string) {
-			u.mu.Lock()
-			u.remarks = append(u.remarks, text)
-			u.mu.Unlock()
-			say("kvbench: probe: " + text)
-		},
+		Say:  u.say,
 		Tick: tick,
 	})
 	if err != nil {
@@ -205,22 +238,18 @@ func startProbe(ctx context.Context, s *spec.Spec, p probing, id string, say fun
 	return u, nil
 }
 
-// open opens a driver of which each store has one connection, and each call a message of its own: client-go waits up to 5 s for
-// the connection of a stream to a store that is gone, and learns that at once from a call that is not in one.
+// open opens a driver whose calls take so long at most.
 func (u *underway) open(ctx context.Context, s *spec.Spec, timeout time.Duration) (store.Administered, error) {
-	single := *s
-	single.TiKV.MaxBatchSize, single.TiKV.ConnCount, single.TiKV.Clients, single.TiKV.Timeout = 0, 1, 1, timeout
-	if single.Driver == spec.Stream {
-		single.Driver = spec.RawKV
-	}
-	d, err := opener(nil)(ctx, &single)
+	timed := *s
+	timed.TiKV.Timeout = timeout
+	d, err := opener(nil)(ctx, &timed)
 	if err != nil {
 		return nil, exitcode.With(exitcode.Unreachable, err)
 	}
 	u.drivers = append(u.drivers, d)
 	administered, ok := d.(store.Administered)
 	if !ok {
-		return nil, fmt.Errorf("driver %s cannot tell where keys are", single.Driver)
+		return nil, fmt.Errorf("driver %s cannot tell where keys are", s.Driver)
 	}
 	return administered, nil
 }
@@ -254,6 +283,94 @@ func (u *underway) finish(second context.Context) (*availability.Probe, error) {
 	}
 	seen.Remarks = append(seen.Remarks, u.remarks...)
 	return seen, errors.Join(u.Close(), u.close())
+}
+
+// besides is the probe that a run may have beside it.
+type besides struct {
+	on bool
+	probing
+}
+
+func (b *besides) add(f *pflag.FlagSet) {
+	f.BoolVar(&b.on, "probe", false, "beside the load write a little to each store, from this process, and read it back: what users of each store saw is in the report (kvbench probe)")
+	b.probing.add(f, "probe-")
+}
+
+// check tells whether a run of a spec can have it.
+func (b *besides) check(s *spec.Spec, detach bool) error {
+	switch {
+	case !b.on && b.probing != (probing{}) && b.probing != (probing{interval: probeInterval, deadline: probeDeadline}):
+		return errors.New("--probe-interval and --probe-deadline say how to probe: --probe says that it be done")
+	case !b.on:
+		return nil
+	case detach:
+		return errors.New("--probe: --detach leaves nobody to probe: use kvbench probe beside the run")
+	}
+	return probe.Check("--probe-", b.interval, b.deadline, s.TiKV.Timeout)
+}
+
+// begin begins to probe, in a process that has workers or has none. What it returns ends that, and keeps what was seen with a run, if there is one; what is not done when
+// abandon is closed is left.
+func (b *besides) begin(ctx context.Context, job *coordinator.Job, workers bool) (end func(*coordinator.Summary) error, err error) {
+	if !b.on {
+		return func(*coordinator.Summary) error { return nil }, nil
+	}
+	told := &stallTold{deadline: b.deadline, say: job.Warn, stalled: make(map[uint64]bool)}
+	how := apart(job.Spec)
+	if workers {
+		how = among(job.Spec)
+	}
+	u, err := startProbe(ctx, how, b.probing, results.NewRunID(time.Now()), job.Warn, told.tick)
+	if err != nil {
+		return nil, exitcode.With(exitcode.Unreachable, fmt.Errorf("--probe: this process must reach PD and the stores itself: %w", err))
+	}
+	if workers && how.TiKV.MaxBatchSize > 0 {
+		u.say("workers are in the same process, so that its calls share messages as theirs do: a store that is gone costs it up to 5 s, whatever the cluster does")
+	}
+	job.Probed = true
+	abandon := job.Abandon
+	return func(summary *coordinator.Summary) error {
+		second, cancel := context.WithCancel(context.Background())
+		released := make(chan struct{})
+		go func() {
+			defer close(released)
+			select {
+			case <-abandon:
+				cancel()
+			case <-second.Done():
+			}
+		}()
+		seen, err := u.finish(second)
+		cancel()
+		<-released
+		if summary != nil && summary.Dir != "" {
+			err = errors.Join(err, results.WriteProbe(summary.Dir, seen))
+		}
+		if bad := seen.Bad(); bad != "" {
+			err = errors.Join(exitcode.With(exitcode.Wrong, errors.New("the probe found that "+bad)), err)
+		}
+		return err
+	}, nil
+}
+
+// stallTold says when a store stalls for longer than a deadline, and when that is over.
+type stallTold struct {
+	deadline time.Duration
+	say      func(string)
+	stalled  map[uint64]bool
+}
+
+func (s *stallTold) tick(_ time.Duration, all []probe.Snapshot) {
+	for _, store := range all {
+		switch long := store.Stall != nil && store.Stall.Seconds > s.deadline.Seconds(); {
+		case long && !s.stalled[store.ID]:
+			s.say(fmt.Sprintf("probe: store %d (%s) has acknowledged nothing for %s", store.ID, store.Address, units.Micros(store.Stall.Seconds*1e6)))
+			s.stalled[store.ID] = true
+		case store.Stall == nil && s.stalled[store.ID]:
+			s.say(fmt.Sprintf("probe: store %d (%s) stalls no more", store.ID, store.Address))
+			s.stalled[store.ID] = false
+		}
+	}
 }
 
 // probeView shows a probe while it goes on: on a terminal in a line that is written anew, elsewhere in a line a second. What cannot

@@ -83,6 +83,7 @@ func (a *app) runCommand() *cobra.Command {
   BENCH_TYPE=read TARGET_IOPS=1000000 NUM_THREADS=800 RUNTIME=20m kvbench run -w tikvbench --kube
   kvbench run -w a --target 20000 --slo 'READ response p99 < 5ms' --slo 'errors < 0.1%' --slo 'rate >= 99%'
   kvbench run -w a --target 20000 --slo-file objectives --abort-on-slo 30s
+  kvbench run -w mixed --target 20000 --duration 20m --kube --probe          and kill a store meanwhile
   kvbench run -w a --json >report.json`,
 		Args: tikvAlone,
 	}
@@ -96,6 +97,7 @@ func (a *app) runCommand() *cobra.Command {
 	addObjectives(cmd.Flags(), &b.limits.SLO)
 	cmd.Flags().DurationVar(&b.abort, "abort-on-slo", 0, "end the run when an objective has been broken for so long without a break, by the last 10 s at each moment; 0: never")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
+	b.besides.add(cmd.Flags())
 	return cmd
 }
 
@@ -150,6 +152,7 @@ type bench struct {
 	settle       time.Duration // the cluster is waited for so long before a run
 	verify       bool          // the table, after a load
 	verifyWrites bool          // after a run
+	besides      besides       // a run
 
 	runID string // empty: a new one
 	aside *aside // nil: nothing is done beside a run
@@ -190,8 +193,13 @@ func (b *bench) do(ctx context.Context, fleet *coordinator.Fleet, job coordinato
 		}
 		job.Warn(done) // a run on a cluster that is not settled is marked as one
 	}
+	endProbe, err := b.besides.begin(ctx, &job, b.fleet.given() == "")
+	if err != nil {
+		return nil, err
+	}
 	ended := b.aside.begin(ctx, fleet, &job)
 	summary, err := fleet.Run(ctx, job)
+	err = errors.Join(endProbe(summary), err) // a lost write is graver than what else there may be
 	if beside := ended(); err == nil {
 		err = beside
 	}
@@ -224,6 +232,9 @@ func (b *bench) run() error {
 	}
 	if b.detach && (b.verify || s.VerifyWrites) {
 		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
+	}
+	if err := b.besides.check(s, b.detach); err != nil {
+		return usage(err)
 	}
 	if b.abort != 0 {
 		if err := b.checkAbort(); err != nil {

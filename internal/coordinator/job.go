@@ -31,6 +31,7 @@ type Job struct {
 	Out      string // directory in which the run's directory is made
 	Versions map[string]string
 	Command  string // that does the same again, for the run's record
+	Probed   bool   // the stores are probed beside it, for the record
 	Label    string // its user's, for the record, as is the note
 	Note     string
 	Limits   results.Limits

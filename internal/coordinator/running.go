@@ -137,6 +137,7 @@ func (r *running) open() error {
 		Command:  r.job.Command,
 		Label:    r.job.Label,
 		Note:     r.job.Note,
+		Probed:   r.job.Probed,
 		LeaseS:   r.lease().Seconds(),
 		Cluster:  clusterOf(s, r.workers),
 		Limits:   r.job.Limits,

@@ -118,15 +118,16 @@ const (
 	mostStores   = 1<<16 - 1
 )
 
-// Check tells whether these can be kept: an interval, a deadline, and after how long a write is given up.
-func Check(interval, deadline, giveUp time.Duration) error {
+// Check tells whether these can be kept: an interval, a deadline, and after how long a write is given up. prefix is what the names of their
+// flags begin with.
+func Check(prefix string, interval, deadline, giveUp time.Duration) error {
 	switch {
 	case interval < 10*time.Millisecond || interval > time.Minute:
-		return fmt.Errorf("--interval %v: want 10ms to 1m", interval)
+		return fmt.Errorf("%sinterval %v: want 10ms to 1m", prefix, interval)
 	case deadline < time.Millisecond || deadline > giveUp:
-		return fmt.Errorf("--deadline %v: want 1ms to %v, after which a write is given up (tikv.timeout)", deadline, giveUp)
+		return fmt.Errorf("%sdeadline %v: want 1ms to %v, after which a write is given up (tikv.timeout)", prefix, deadline, giveUp)
 	case giveUp > mostInFlight*interval:
-		return fmt.Errorf("--interval %v: with tikv.timeout=%v there may be more than %d writes in flight to a store: want a shorter tikv.timeout, or %v at least", interval, giveUp, mostInFlight, giveUp/mostInFlight)
+		return fmt.Errorf("%sinterval %v: with tikv.timeout=%v there may be more than %d writes in flight to a store: want a shorter tikv.timeout, or %v at least", prefix, interval, giveUp, mostInFlight, giveUp/mostInFlight)
 	}
 	return nil
 }

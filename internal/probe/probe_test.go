@@ -356,7 +356,7 @@ func TestCheck(t *testing.T) {
 		{second, 0, second, false},
 		{second, 21 * second, 20 * second, false},
 	} {
-		if err := probe.Check(test.interval, test.deadline, test.giveUp); (err == nil) != test.ok {
+		if err := probe.Check("--", test.interval, test.deadline, test.giveUp); (err == nil) != test.ok {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
