@@ -26,6 +26,10 @@ extras: build ## completions and manual pages, as releases have them
 demo: build ## the main job on this machine: playground, 3 workers, load, run, report (about a minute)
 	$(BIN) demo
 
+.PHONY: study-demo
+study-demo: build ## each study that kvbench ships, made short, on playgrounds on this machine (some minutes; ONLY: names, OUT: folder)
+	cmd/kvbench/studies/demo.sh
+
 .PHONY: test
 test: ## all tests that need nothing but Go
 	$(GO) test -p 1 ./... # one package at a time: many of them measure time

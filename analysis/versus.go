@@ -39,12 +39,17 @@ func (v *Versus) Of(metric string) *Delta {
 
 // sentence says what was found of each headline, and whether objectives were kept.
 func (v *Versus) sentence(a, b *Cell) string {
-	var parts []string
-	for _, d := range v.Comparison.Deltas {
-		if d.Judged == NotJudged {
-			continue
+	var parts, unknown []string
+	why := "" // of those in unknown
+	for i, d := range v.Comparison.Deltas {
+		if d.Judged == Unknown {
+			unknown, why = append(unknown, Title(d.Metric)), d.Why
+			if next := v.Comparison.Deltas[i+1:]; len(next) == 0 || next[0].Judged != Unknown || next[0].Why != why {
+				parts, unknown = append(parts, strings.Join(unknown, ", ")+": unknown, since "+why), nil
+			}
+		} else if d.Judged != NotJudged {
+			parts = append(parts, v.part(d))
 		}
-		parts = append(parts, v.part(d))
 	}
 	text := strings.Join(parts, "; ")
 	for _, c := range []*Cell{a, b} {
@@ -61,12 +66,9 @@ func (v *Versus) sentence(a, b *Cell) string {
 	return text
 }
 
-// part says what was found of one headline.
+// part says what was found of one headline, of which something is known.
 func (v *Versus) part(d Delta) string {
 	name := Title(d.Metric)
-	if d.Judged == Unknown {
-		return name + ": unknown, since " + d.Why
-	}
 	change := fmt.Sprintf("%s %s", units.Percent(math.Abs(d.Change)), d.NoiseText())
 	switch {
 	case d.Judged == Noise:

@@ -46,7 +46,9 @@ func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
 		t.prose("knee     ", bold, k)
 	}
 	if table := versusRows(s); table != nil {
-		t.line("")
+		if len(kneeTexts(s)) > 0 {
+			t.line("")
+		}
 		t.table(table, left, -1)
 		t.line("")
 		for _, v := range s.Versus {
@@ -75,11 +77,17 @@ func studyState(s *analysis.Study) string {
 
 // studyNote says what the numbers are.
 func studyNote(s *analysis.Study) string {
-	time := "service time, from when an operation was sent"
+	const service, response = "service time, from when an operation was sent", "response time, from when an operation was due"
+	paced, unpaced := false, false
 	for _, c := range s.Cells {
-		if c.ResponseUS != nil {
-			time = "response time, from when an operation was due"
-		}
+		paced, unpaced = paced || c.ResponseUS != nil, unpaced || c.ResponseUS == nil && c.ServiceUS != nil
+	}
+	time := service
+	switch {
+	case paced && unpaced:
+		time = response + ", and without a target " + service
+	case paced:
+		time = response
 	}
 	return "Rate, in flight and CPU are medians over the repeats, with the least and the most of them. Latencies are " + time + ": percentiles of all repeats' " +
 		"histograms together, with the least and the most of one run. CPU is that of the busiest worker, of its cores."
@@ -191,6 +199,14 @@ func versusRows(s *analysis.Study) (rows [][]string) {
 	for _, d := range s.Versus[0].Comparison.Deltas {
 		if d.Judged != analysis.NotJudged {
 			head = append(head, analysis.Title(d.Metric))
+		}
+	}
+	// Of cells with a target and without, which have no time in common.
+	for _, v := range s.Versus[1:] {
+		for i, d := range v.Comparison.Deltas {
+			if at := len(s.Varied) + 1 + i; d.Judged != analysis.NotJudged && at < len(head) && head[at] != analysis.Title(d.Metric) {
+				head[at] = strings.TrimPrefix(strings.TrimPrefix(head[at], "service "), "response ")
+			}
 		}
 	}
 	rows = [][]string{head}

@@ -5,7 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -34,8 +34,13 @@ import (
 	"github.com/kvbench/kvbench/internal/units"
 )
 
-//go:embed study.yaml
-var studyExample []byte
+// shipped are the studies that kvbench study init writes.
+//
+//go:embed studies/*.yaml
+var shipped embed.FS
+
+// shippedNames are their names, that of the one with all comments first.
+var shippedNames = []string{"threads", "node-killed", "two-clusters", "day"}
 
 func (a *app) studyCommand() *cobra.Command {
 	st := &studying{app: a}
@@ -87,12 +92,23 @@ by kvbench study continue. It exits with 4 if a run failed, whatever others foun
 
 func (a *app) studyInitCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "init",
-		Short:   "Write a study file with comments, to begin with, to standard output",
-		Example: "  kvbench study init >study.yaml",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := a.stdout.Write(studyExample)
+		Use:   "init [" + strings.Join(shippedNames, "|") + "]",
+		Short: "Write a study file with comments, to begin with, to standard output",
+		Long: `Write a study file with comments to standard output:
+
+  threads       from how many threads on more does not help; what each key of a study is
+  node-killed   what a store that dies costs, at a steady rate
+  two-clusters  which of two clusters is faster
+  day           whether objectives are kept through a day's load`,
+		Example:   "  kvbench study init >study.yaml\n  kvbench study init two-clusters >study.yaml",
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: shippedNames,
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := shipped.ReadFile("studies/" + append(args, shippedNames[0])[0] + ".yaml")
+			if err != nil {
+				return err
+			}
+			_, err = a.stdout.Write(text)
 			return err
 		},
 	}
