@@ -209,7 +209,9 @@ func testStaleRegions(t *testing.T, open Opener) {
 func testStoreDown(t *testing.T, open Opener) {
 	b := setUp(t, open, func(o *options) { o.playground.ElectionDelay = 700 * time.Millisecond })
 	must(t, leaders(b, map[string]uint64{"a": 1, "b": 2, "c": 3, "d": 1}))
-	b.ok(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"))
+	for range 8 { // over all connections: client-go waits 5 s for one to a store that is gone
+		b.ok(put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1"))
+	}
 	must(t, b.cluster.StopStore(1))
 	hung := []*store.Call{get(keys("a")...), put("d", "2"), get(keys("a", "b", "d")...)}
 	b.submit(hung...)
