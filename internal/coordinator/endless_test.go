@@ -53,7 +53,7 @@ func TestWorkerNeverEnds(t *testing.T) {
 	defer interrupt()
 	began := time.Now()
 	s, err = f.Run(ctx, Job{
-		Spec: properties(t, map[string]string{"maxexecutiontime": "600"}), Out: t.TempDir(), Lease: time.Second,
+		Spec: properties(t, map[string]string{"maxexecutiontime": "600"}), Out: t.TempDir(), Lease: 3 * time.Second,
 		Progress: func(s *Snapshot) {
 			if s.Elapsed > 0 {
 				interrupt()
