@@ -51,6 +51,10 @@ truth: ## situations of a run, each with its one right verdict, over both driver
 soak: ## both drivers through each disturbance of a cluster, a minute each, with every value and write verified
 	KVBENCH_SOAK=1 $(GO) test -count 1 -timeout 60m -parallel 2 -v -run '^TestSoak$$' ./cmd/kvbench
 
+.PHONY: search-accuracy
+search-accuracy: ## kvbench search against queues of known capacity, ten times (about an hour, on a machine that nothing else needs)
+	KVBENCH_SEARCH=1 $(GO) test -count 1 -timeout 4h -v -run '^TestSearchAccuracy$$' ./cmd/kvbench
+
 .PHONY: race
 race: ## the tests of everything that runs concurrently, under the race detector
 	$(GO) test -p 1 -race -short ./analysis ./cmd/... ./internal/...

@@ -14,6 +14,9 @@ import (
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
+// missed begins what is said of an objective that is broken.
+const missed = "objective missed: "
+
 // objectiveRow is what became of an objective.
 func objectiveRow(o objective.Objective, f objective.Finding) ObjectiveRow {
 	row := ObjectiveRow{Text: o.String(), Seen: f.Text, Value: f.Value, Unit: o.Unit(), Found: f.Why}
@@ -21,7 +24,7 @@ func objectiveRow(o objective.Objective, f objective.Finding) ObjectiveRow {
 		row.Kept = &kept
 	}
 	if f.State == objective.Broken {
-		row.Found = "objective missed: " + f.Why
+		row.Found = missed + f.Why
 	}
 	return row
 }

@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"workloads", "internal/clock", "internal/pace", "internal/ledger", "internal/units", "internal/exitcode", "internal/atomicfile", "internal/dirlock", "internal/prices",
 		"internal/control/workerpb", "internal/store/stream/quiet", "analysis/stats", "analysis/dips", "analysis/internal/golden", "internal/peers/bare",
 		"deploy/monitoring", "k8s", "internal/playground"},
-	{"internal/spec", "internal/store", "analysis/plan", "internal/control", "internal/kube", "internal/peers"},
+	{"internal/spec", "internal/store", "analysis/plan", "internal/control", "internal/kube", "internal/search", "internal/peers"},
 	{"internal/workload", "internal/store/kit", "internal/store/memory", "internal/servermetrics"},
 	{"internal/measure", "internal/manifest", "internal/store/tikv"},
 	{"internal/objective", "analysis/availability"},

@@ -108,7 +108,7 @@ truthfully what the cluster did with it.`,
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 	)
 	root.AddCommand(
-		a.loadCommand(), a.runCommand(), a.studyCommand(), a.verifyCommand(), a.settleCommand(), a.probeCommand(), a.cleanCommand(), a.demoCommand(), a.workloadsCommand(),
+		a.loadCommand(), a.runCommand(), a.searchCommand(), a.studyCommand(), a.verifyCommand(), a.settleCommand(), a.probeCommand(), a.cleanCommand(), a.demoCommand(), a.workloadsCommand(),
 		a.analyzeCommand(), a.compareCommand(), a.planCommand(), a.resultsCommand(), a.collectCommand(),
 		a.statusCommand(), a.attachCommand(), a.stopCommand(), a.targetCommand(), a.annotateCommand(),
 		a.workerCommand(), a.playgroundCommand(), a.certsCommand(),

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"strings"
+
+	"github.com/kvbench/kvbench/internal/exitcode"
+	"github.com/kvbench/kvbench/internal/objective"
+)
+
+// Held tells whether the database held the run's target within the run's objectives, of which the rate's share of the target and the share of
+// errors must be two: Kept if each is kept, Broken if one is not and that was not for the client, Unknown otherwise. Then client says that
+// it is for the client, or for what else is on its machine. why is empty if it is kept.
+func (p *Report) Held() (state objective.State, client bool, why string) {
+	var broken []string
+	for _, o := range p.Objectives {
+		if o.Kept != nil && !*o.Kept {
+			broken = append(broken, strings.TrimPrefix(o.Found, missed))
+		}
+	}
+	strain, _ := strained(p)
+	switch by := p.Limit.By; {
+	case by == ByClient || by == ByOthers:
+		return objective.Unknown, true, p.Limit.Why
+	case len(broken) > 0 && strain != "":
+		return objective.Unknown, true, strain + ": whether the database or that has broken an objective cannot be told"
+	case len(broken) > 0 && by == ByUnknown:
+		return objective.Unknown, false, p.Limit.Why
+	case len(broken) > 0:
+		return objective.Broken, false, strings.Join(broken, "; ")
+	case p.Verdict.Code != exitcode.Valid:
+		return objective.Unknown, false, p.Verdict.Text
+	}
+	return objective.Kept, false, ""
+}
