@@ -36,7 +36,7 @@ type Knee struct {
 	Above *float64 `json:"above"`
 	UpTo  *float64 `json:"up_to"`
 	Known bool     `json:"spread_known"`
-	// Client tells whether the client was the limit where the rate was highest: then this says nothing of the cluster.
+	// Client tells whether the client, or others on its machine, was the limit where the rate was highest: then this says nothing of the cluster.
 	Client bool   `json:"client"`
 	Text   string `json:"text"`
 }
@@ -152,7 +152,13 @@ func (s *Study) knee(v *SweepCurve, key string) *Knee {
 			highest = i
 		}
 	}
-	k.Client = 2*cells[highest].ClientLimit > len(cells[highest].Runs)
+	clients := 0
+	for _, r := range cells[highest].Runs {
+		if r.LimitBy == ByClient || r.LimitBy == ByOthers {
+			clients++
+		}
+	}
+	k.Client = 2*clients > len(cells[highest].Runs)
 	k.Text = k.text(key, at, found.At)
 	return k
 }
@@ -177,9 +183,9 @@ func (k *Knee) text(key string, at []float64, found int) string {
 	switch {
 	case k.Above != nil && k.UpTo != nil:
 		text += fmt.Sprintf("; it lies between %s and %s", units.Number(*k.Above), units.Number(*k.UpTo))
-	case k.Above != nil:
+	case k.Above != nil && k.At != nil:
 		text += fmt.Sprintf("; it lies above %s", units.Number(*k.Above))
-	case k.UpTo != nil:
+	case k.UpTo != nil && k.At != nil:
 		text += fmt.Sprintf("; it lies at %s at most", units.Number(*k.UpTo))
 	}
 	if k.Known {
@@ -188,7 +194,7 @@ func (k *Knee) text(key string, at []float64, found int) string {
 		text += " by the steps of the sweep; how sure that is, one run of each cannot show"
 	}
 	if k.Client {
-		text += ". The client was the limit at the highest rate: this is the client's knee and not the cluster's"
+		text += ". The client, or its machine, was the limit at the highest rate: this is its knee and not the cluster's"
 	}
 	return text
 }

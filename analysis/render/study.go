@@ -45,10 +45,10 @@ func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
 	for _, k := range kneeTexts(s) {
 		t.prose("knee     ", bold, k)
 	}
+	if len(kneeTexts(s)) > 0 {
+		t.line("")
+	}
 	if table := versusRows(s); table != nil {
-		if len(kneeTexts(s)) > 0 {
-			t.line("")
-		}
 		t.table(table, left, -1)
 		t.line("")
 		for _, v := range s.Versus {
