@@ -61,7 +61,7 @@ func TestReadFile(t *testing.T) {
 		nodes("kind: tikv, count: 2.5, per_hour: 1"):             path + ":3:25: want a whole number of nodes",
 		nodes("kind: tikv, count: 0, per_hour: 1"):               "want a whole number of nodes, 1 or more",
 		nodes("kind: tikv, count: 1, per_hour: -1"):              path + `:3:38: "-1": want a number from 0`,
-		nodes("kind: tikv, count: 1, per_hour: .nan"):            path + ":3:38: want one plain value",
+		nodes("kind: tikv, count: 1, per_hour: .nan"):            path + `:3:38: ".nan": want a number`,
 		nodes("kind: tikv, count: 1, per_hour: one"):             path + `:3:38: "one": want a number`,
 		nodes("kind: tikv, count: 1, price: 1"):                  path + `:3:28: "price" is none of kind`,
 		nodes("kind: tikv, count: 1, per_hour: 0"):               "there is no price of the cluster",

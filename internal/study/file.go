@@ -9,18 +9,14 @@ package study
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
-
 	"github.com/kvbench/kvbench/internal/objective"
-	"github.com/kvbench/kvbench/internal/printable"
+	"github.com/kvbench/kvbench/internal/plainyaml"
 	"github.com/kvbench/kvbench/internal/results"
 	"github.com/kvbench/kvbench/internal/spec"
 )
@@ -126,12 +122,20 @@ const (
 	maxNameBytes = 64
 )
 
-// Parse reads a study file. name is the file's, for errors: each names the line and column of what is wrong, and all are
-// found at once. What properties are called and may be is not looked at: [File.Plan] does.
+// Parse reads a study file. name is the file's, for errors: each names the line and column of what is wrong, and as many as
+// can be are found at once. What properties are called and may be is not looked at: [File.Plan] does.
 func Parse(name string, text []byte) (*File, error) {
 	r := &reader{name: name}
 	f := &File{Rules: DefaultRules()}
-	if root := r.root(text); root != nil {
+	if len(text) > MaxSize {
+		return nil, fmt.Errorf("%s:1:1: %d bytes: a study has at most %d", name, len(text), MaxSize)
+	}
+	root, err := plainyaml.Parse(text)
+	if errors.Is(err, plainyaml.ErrEmpty) {
+		err = fmt.Errorf("%w: kvbench study init writes an example", err)
+	}
+	r.add(err)
+	if err == nil {
 		r.file(f, root)
 	}
 	if err := errors.Join(r.errs...); err != nil {
@@ -146,188 +150,110 @@ type reader struct {
 	errs []error
 }
 
-func (r *reader) where(t *token.Token) string {
-	if t == nil || t.Position == nil {
-		return r.name + ":1:1"
+// add keeps an error that begins with a line and a column; nil is none.
+func (r *reader) add(err error) {
+	if err != nil {
+		r.errs = append(r.errs, fmt.Errorf("%s:%w", r.name, err))
 	}
-	return fmt.Sprintf("%s:%d:%d", r.name, t.Position.Line, t.Position.Column)
 }
 
-func (r *reader) fail(n ast.Node, format string, args ...any) {
-	var at *token.Token
-	if n != nil {
-		at = n.GetToken()
-	}
-	r.errs = append(r.errs, fmt.Errorf("%s: %s", r.where(at), fmt.Sprintf(format, args...)))
+func (r *reader) fail(n *plainyaml.Node, format string, args ...any) { r.add(n.Fail(format, args...)) }
+
+// pair is a property's value that stands somewhere.
+func (r *reader) pair(key, value string, at *plainyaml.Node) spec.Pair {
+	return spec.Pair{Key: key, Value: value, Where: r.name + ":" + at.Where()}
 }
 
-// root parses the text, which must be one mapping; nil if it is not.
-func (r *reader) root(text []byte) (root ast.Node) {
-	defer func() { // the library's, on text that is no YAML
-		if recover() != nil {
-			r.fail(nil, "is no YAML")
-			root = nil
-		}
-	}()
-	if len(text) > MaxSize {
-		r.fail(nil, "is %d bytes: a study has at most %d", len(text), MaxSize)
-		return nil
-	}
-	doc, err := parser.ParseBytes(text, 0)
-	var wrong yaml.Error
-	switch {
-	case errors.As(err, &wrong):
-		r.errs = append(r.errs, fmt.Errorf("%s: %s", r.where(wrong.GetToken()), printable.Line(wrong.GetMessage())))
-		return nil
-	case err != nil:
-		r.fail(nil, "%v", err)
-		return nil
-	case len(doc.Docs) == 0 || doc.Docs[0].Body == nil:
-		r.fail(nil, "is empty: kvbench study init writes an example")
-		return nil
-	case len(doc.Docs) > 1:
-		r.fail(doc.Docs[1].Body, "has a second document: want one")
-		return nil
-	}
-	return doc.Docs[0].Body
-}
-
-// entry is one line of a mapping.
-type entry struct {
-	key   string
-	at    ast.Node // of the key
-	value ast.Node
-}
-
-// mapping returns the entries of a mapping, which must not be there twice.
-func (r *reader) mapping(n ast.Node, what string) (all []entry) {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	case *ast.NullNode:
-		return nil
-	default:
-		r.fail(n, "%s: want names with values, as name: value", what)
-		return nil
-	}
-	seen := make(map[string]bool)
-	for _, v := range values {
-		key, ok := r.scalar(v.Key, what)
-		if !ok {
-			continue
-		}
-		if seen[key] {
-			r.fail(v.Key, "%s stands there twice", key)
-			continue
-		}
-		seen[key] = true
-		all = append(all, entry{key, v.Key, v.Value})
-	}
+// entries are those of a mapping.
+func (r *reader) entries(n *plainyaml.Node) []plainyaml.Entry {
+	all, err := n.Entries()
+	r.add(err)
 	return all
 }
 
-// scalar returns the text of a value as it was written.
-func (r *reader) scalar(n ast.Node, what string) (string, bool) {
-	switch n := n.(type) {
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.LiteralNode:
-		return n.Value.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		return n.GetToken().Value, true
-	case *ast.AliasNode, *ast.AnchorNode, *ast.TagNode, *ast.MergeKeyNode:
-		r.fail(n, "%s: want plain YAML, without anchors, aliases and tags", what)
-	case *ast.NullNode:
-		r.fail(n, "%s has no value; a list within braces stands in brackets, as in {threadcount: [1, 2]}", what)
-	default:
-		r.fail(n, "%s: want one value", what)
-	}
-	return "", false
+// text is a value of one line; false if it is none.
+func (r *reader) text(n *plainyaml.Node) (string, bool) {
+	text, err := n.Text()
+	r.add(err)
+	return text, err == nil
 }
 
-// list returns the elements of a list; a single value is a list of one.
-func (r *reader) list(n ast.Node) []ast.Node {
-	if s, ok := n.(*ast.SequenceNode); ok {
-		return s.Values
+// values returns the elements of a list; a single value is a list of one.
+func values(n *plainyaml.Node) []*plainyaml.Node {
+	if all, err := n.List(); err == nil {
+		return all
 	}
-	return []ast.Node{n}
+	return []*plainyaml.Node{n}
 }
 
 // pairs reads properties.
-func (r *reader) pairs(n ast.Node, what string) (pairs []spec.Pair) {
-	for _, e := range r.mapping(n, what) {
-		if value, ok := r.scalar(e.value, e.key); ok {
-			pairs = append(pairs, spec.Pair{Key: e.key, Value: value, Where: r.where(e.at.GetToken())})
+func (r *reader) pairs(n *plainyaml.Node) (pairs []spec.Pair) {
+	for _, e := range r.entries(n) {
+		if value, ok := r.text(e.Value); ok {
+			pairs = append(pairs, r.pair(e.Name, value, e.Key))
 		}
 	}
 	return pairs
 }
 
 // each hands the entries of a mapping to those who read them, and refuses others.
-func (r *reader) each(n ast.Node, what string, read map[string]func(entry)) {
-	for _, e := range r.mapping(n, what) {
-		if do, ok := read[e.key]; ok {
+func (r *reader) each(n *plainyaml.Node, what string, read map[string]func(plainyaml.Entry)) {
+	for _, e := range r.entries(n) {
+		if do, ok := read[e.Name]; ok {
 			do(e)
 			continue
 		}
-		var known []string
-		for key := range read {
-			known = append(known, key)
-		}
-		slices.Sort(known)
-		r.fail(e.at, "%s has no %s: want one of %s", what, strconv.Quote(e.key), strings.Join(known, ", "))
+		known := slices.Sorted(maps.Keys(read))
+		r.fail(e.Key, "%s has no %q: want one of %s", what, e.Name, strings.Join(known, ", "))
 	}
 }
 
-func (r *reader) file(f *File, root ast.Node) {
-	r.each(root, "a study", map[string]func(entry){
-		"name": func(e entry) {
-			if f.Name, _ = r.scalar(e.value, e.key); f.Name != "" {
+func (r *reader) file(f *File, root *plainyaml.Node) {
+	r.each(root, "a study", map[string]func(plainyaml.Entry){
+		"name": func(e plainyaml.Entry) {
+			if f.Name, _ = r.text(e.Value); f.Name != "" {
 				if err := CheckName(f.Name); err != nil {
-					r.fail(e.value, "%v", err)
+					r.fail(e.Value, "%v", err)
 				}
 			}
 		},
-		workloadKey: func(e entry) {
-			for _, n := range r.list(e.value) {
-				if value, ok := r.scalar(n, e.key); ok {
-					f.Workloads = append(f.Workloads, spec.Pair{Key: workloadKey, Value: value, Where: r.where(n.GetToken())})
+		workloadKey: func(e plainyaml.Entry) {
+			for _, n := range values(e.Value) {
+				if value, ok := r.text(n); ok {
+					f.Workloads = append(f.Workloads, r.pair(workloadKey, value, n))
 				}
 			}
 		},
-		"properties":      func(e entry) { f.Properties = r.pairs(e.value, e.key) },
-		"vary":            func(e entry) { f.Vary = r.dimensions(e.value) },
-		"variants":        func(e entry) { f.Variants = r.variants(e.value) },
-		"repeats":         func(e entry) { f.Rules.Repeats = r.count(e, 1, maxRepeats) },
-		"order":           func(e entry) { f.Rules.Order = r.word(e, Interleaved, Random) },
-		"seed":            func(e entry) { f.Rules.Seed = uint64(r.count(e, 0, 1<<53)) },
-		"pause":           func(e entry) { f.Rules.Pause = r.span(e, 0, maxPause) },
-		"load":            func(e entry) { f.Rules.Load = r.word(e, Never, Once, Each) },
-		"load-properties": func(e entry) { f.Loads = r.pairs(e.value, e.key) },
-		"slo": func(e entry) {
-			for _, n := range r.list(e.value) {
-				if value, ok := r.scalar(n, e.key); ok {
+		"properties":      func(e plainyaml.Entry) { f.Properties = r.pairs(e.Value) },
+		"vary":            func(e plainyaml.Entry) { f.Vary = r.dimensions(e.Value) },
+		"variants":        func(e plainyaml.Entry) { f.Variants = r.variants(e.Value) },
+		"repeats":         func(e plainyaml.Entry) { f.Rules.Repeats = r.count(e, 1, maxRepeats) },
+		"order":           func(e plainyaml.Entry) { f.Rules.Order = r.word(e, Interleaved, Random) },
+		"seed":            func(e plainyaml.Entry) { f.Rules.Seed = uint64(r.count(e, 0, 1<<53)) },
+		"pause":           func(e plainyaml.Entry) { f.Rules.Pause = r.span(e, 0, maxPause) },
+		"load":            func(e plainyaml.Entry) { f.Rules.Load = r.word(e, Never, Once, Each) },
+		"load-properties": func(e plainyaml.Entry) { f.Loads = r.pairs(e.Value) },
+		"slo": func(e plainyaml.Entry) {
+			for _, n := range values(e.Value) {
+				if value, ok := r.text(n); ok {
 					if err := objective.One(&f.SLO).Set(value); err != nil {
 						r.fail(n, "%v", err)
 					}
 				}
 			}
 		},
-		"hooks": func(e entry) {
+		"hooks": func(e plainyaml.Entry) {
 			h := &f.Rules.Hooks
-			r.each(e.value, "hooks", map[string]func(entry){
-				"before": func(e entry) { h.Before = r.hook(e, false) },
-				"during": func(e entry) { h.During = r.hook(e, true) },
-				"after":  func(e entry) { h.After = r.hook(e, false) },
+			r.each(e.Value, "hooks", map[string]func(plainyaml.Entry){
+				"before": func(e plainyaml.Entry) { h.Before = r.hook(e, false) },
+				"during": func(e plainyaml.Entry) { h.During = r.hook(e, true) },
+				"after":  func(e plainyaml.Entry) { h.After = r.hook(e, false) },
 			})
 		},
-		"stop": func(e entry) {
-			r.each(e.value, "stop", map[string]func(entry){
-				"failures": func(e entry) { f.Rules.Stop.Failures = r.count(e, 1, maxSteps) },
-				"within":   func(e entry) { f.Rules.Stop.Within = r.span(e, time.Second, 365*24*time.Hour) },
+		"stop": func(e plainyaml.Entry) {
+			r.each(e.Value, "stop", map[string]func(plainyaml.Entry){
+				"failures": func(e plainyaml.Entry) { f.Rules.Stop.Failures = r.count(e, 1, maxSteps) },
+				"within":   func(e plainyaml.Entry) { f.Rules.Stop.Within = r.span(e, time.Second, 365*24*time.Hour) },
 			})
 		},
 	})
@@ -337,98 +263,101 @@ func (r *reader) file(f *File, root ast.Node) {
 }
 
 // dimensions reads what is varied: a list of values as they are, or a text for [Values].
-func (r *reader) dimensions(n ast.Node) (all []Dimension) {
-	for _, e := range r.mapping(n, "vary") {
-		d := Dimension{Key: e.key}
-		if _, several := e.value.(*ast.SequenceNode); several {
-			var values []string
-			for _, n := range r.list(e.value) {
-				if value, ok := r.scalar(n, e.key); ok {
-					values = append(values, value)
-					d.Values = append(d.Values, spec.Pair{Key: e.key, Value: value, Where: r.where(n.GetToken())})
+func (r *reader) dimensions(n *plainyaml.Node) (all []Dimension) {
+	for _, e := range r.entries(n) {
+		d := Dimension{Key: e.Name}
+		if e.Value.IsList() {
+			var list []string
+			for _, n := range values(e.Value) {
+				if value, ok := r.text(n); ok {
+					list = append(list, value)
+					d.Values = append(d.Values, r.pair(e.Name, value, n))
 				}
 			}
-			if err := distinct(values); err != nil {
-				r.fail(e.value, "%s: %v", e.key, err)
+			if err := distinct(list); err != nil {
+				r.fail(e.Value, "%s: %v", e.Name, err)
 			}
-		} else if text, ok := r.scalar(e.value, e.key); ok {
-			values, err := Values(text)
+		} else if text, ok := r.text(e.Value); ok {
+			list, err := Values(text)
 			if err != nil {
-				r.fail(e.value, "%s: %v", e.key, err)
+				r.fail(e.Value, "%s: %v", e.Name, err)
 			}
-			for _, value := range values {
-				d.Values = append(d.Values, spec.Pair{Key: e.key, Value: value, Where: r.where(e.value.GetToken())})
+			for _, value := range list {
+				d.Values = append(d.Values, r.pair(e.Name, value, e.Value))
 			}
 		}
 		if len(d.Values) == 0 && len(r.errs) == 0 {
-			r.fail(e.at, "%s is varied over no value", e.key)
+			r.fail(e.Key, "%s is varied over no value", e.Name)
 		}
 		all = append(all, d)
 	}
 	return all
 }
 
-func (r *reader) variants(n ast.Node) (all []Variant) {
-	for _, e := range r.mapping(n, "variants") {
-		if err := CheckName(e.key); err != nil {
-			r.fail(e.at, "%v", err)
+func (r *reader) variants(n *plainyaml.Node) (all []Variant) {
+	for _, e := range r.entries(n) {
+		if err := CheckName(e.Name); err != nil {
+			r.fail(e.Key, "%v", err)
 		}
-		all = append(all, Variant{Name: e.key, Pairs: r.pairs(e.value, e.key)})
+		all = append(all, Variant{Name: e.Name, Pairs: r.pairs(e.Value)})
 	}
 	return all
 }
 
-func (r *reader) hook(e entry, during bool) *Hook {
+func (r *reader) hook(e plainyaml.Entry, during bool) *Hook {
 	h := &Hook{Timeout: hookTimeout}
-	_, isText := e.value.(*ast.StringNode)
-	_, isBlock := e.value.(*ast.LiteralNode)
-	if (isText || isBlock) && !during {
-		h.Command, _ = r.scalar(e.value, e.key)
+	command := func(e plainyaml.Entry) {
+		text, err := e.Value.Lines()
+		r.add(err)
+		h.Command = text
+	}
+	if !during && !e.Value.IsMapping() {
+		command(e)
 	} else {
-		read := map[string]func(entry){
-			"command": func(e entry) { h.Command, _ = r.scalar(e.value, e.key) },
-			"timeout": func(e entry) { h.Timeout = r.span(e, time.Millisecond, maxPause) },
+		read := map[string]func(plainyaml.Entry){
+			"command": command,
+			"timeout": func(e plainyaml.Entry) { h.Timeout = r.span(e, time.Millisecond, maxPause) },
 		}
 		if during {
-			read["at"] = func(e entry) { h.At = r.span(e, 0, maxPause) }
-			read["text"] = func(e entry) {
-				if h.Text, _ = r.scalar(e.value, e.key); h.Text != "" {
+			read["at"] = func(e plainyaml.Entry) { h.At = r.span(e, 0, maxPause) }
+			read["text"] = func(e plainyaml.Entry) {
+				if h.Text, _ = r.text(e.Value); h.Text != "" {
 					if err := results.CheckAnnotation(h.Text); err != nil {
-						r.fail(e.value, "%v", err)
+						r.fail(e.Value, "%v", err)
 					}
 				}
 			}
 		}
-		r.each(e.value, e.key, read)
+		r.each(e.Value, e.Name, read)
 	}
 	if strings.TrimSpace(h.Command) == "" || strings.ContainsRune(h.Command, 0) {
-		r.fail(e.at, "%s has no command: write command: 'what the shell is to run'", e.key)
+		r.fail(e.Key, "%s has no command: write command: 'what the shell is to run'", e.Name)
 	}
 	return h
 }
 
-func (r *reader) count(e entry, low, high int) int {
-	text, ok := r.scalar(e.value, e.key)
+func (r *reader) count(e plainyaml.Entry, low, high int) int {
+	text, ok := r.text(e.Value)
 	n, err := strconv.Atoi(text)
 	if ok && (err != nil || n < low || n > high) {
-		r.fail(e.value, "%s: %s: want a whole number from %d to %d", e.key, text, low, high)
+		r.fail(e.Value, "%s: %s: want a whole number from %d to %d", e.Name, text, low, high)
 	}
 	return n
 }
 
-func (r *reader) word(e entry, words ...string) string {
-	text, ok := r.scalar(e.value, e.key)
+func (r *reader) word(e plainyaml.Entry, words ...string) string {
+	text, ok := r.text(e.Value)
 	if ok && !slices.Contains(words, text) {
-		r.fail(e.value, "%s: %s: want %s", e.key, text, strings.Join(words, " or "))
+		r.fail(e.Value, "%s: %s: want %s", e.Name, text, strings.Join(words, " or "))
 	}
 	return text
 }
 
-func (r *reader) span(e entry, low, high time.Duration) Duration {
-	text, ok := r.scalar(e.value, e.key)
+func (r *reader) span(e plainyaml.Entry, low, high time.Duration) Duration {
+	text, ok := r.text(e.Value)
 	d, err := time.ParseDuration(text)
 	if ok && (err != nil || d < low || d > high) {
-		r.fail(e.value, "%s: %s: want a time from %v to %v, as in 30s or 5m", e.key, text, low, high)
+		r.fail(e.Value, "%s: %s: want a time from %v to %v, as in 30s or 5m", e.Name, text, low, high)
 	}
 	return Duration(d)
 }

@@ -66,18 +66,18 @@ func TestParse(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                "s.yaml:1:1: is empty",
-		"just words":                      "s.yaml:1:1: a study: want names with values",
+		"":                                "s.yaml:1:1: there is nothing in it: kvbench study init",
+		"just words":                      "s.yaml:1:1: want names with values",
 		"vary: {threadcount: [1, 2":       "s.yaml:1:",
 		"a: b: c":                         "s.yaml:1:",
 		"vary:\n  threadcount: 1,2,4,…,9": "s.yaml:2:16: threadcount: 9 is not reached",
 		"vary: {threadcount: [1, 1]}":     "s.yaml:1:21: threadcount: 1 stands there twice",
 		"vary: {threadcount: []}":         "s.yaml:1:8: threadcount is varied over no value",
-		"vary: {threadcount: [{a: 1}]}":   "threadcount: want one value",
-		"vary: {threadcount: }":           "threadcount has no value",
+		"vary: {threadcount: [{a: 1}]}":   "s.yaml:1:23: want one plain value",
+		"vary: {threadcount: }":           "s.yaml:1:20: there is no value",
 		"vary: {threadcount: [1]}\nvary: {target: 2}": "s.yaml:2:1:",
-		"vary: [a]":                             "s.yaml:1:7: vary: want names with values",
-		"vary: &x {threadcount: 1}":             "s.yaml:1:7: vary: want names with values",
+		"vary: [a]":                             "s.yaml:1:7: want names with values",
+		"vary: &x {threadcount: 1}":             "s.yaml:1:7: want names with values",
 		"properties: {a: *x}":                   "s.yaml:1:",
 		"properties: {a: !!str 1}":              "without anchors, aliases and tags",
 		"repeat: 3":                             `s.yaml:1:1: a study has no "repeat": want one of hooks, load,`,
@@ -93,7 +93,7 @@ func TestFaults(t *testing.T) {
 		"stop: {within: 1ms}":                            "s.yaml:1:16: within: 1ms",
 		"name: a b":                                      "s.yaml:1:7: name \"a b\"",
 		"variants: {../x: {}}":                           "s.yaml:1:12: name \"../x\"",
-		"name: a\n---\nname: b":                          "has a second document",
+		"name: a\n---\nname: b":                          "s.yaml:3:5: a second document begins",
 		strings.Repeat("# a comment\n", MaxSize/12+1):    "a study has at most",
 	} {
 		_, err := Parse("s.yaml", []byte(text))
