@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 }
 
 // Each fault is found, with the line and column of what is wrong.
-func TestFaults(t *testing.T) {
+func TestEachFaultHasItsPlace(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                "s.yaml:1:1: there is nothing in it: kvbench study init",
