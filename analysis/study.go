@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -84,6 +85,23 @@ type Pooled struct {
 	AtLeast bool    `json:"at_least,omitempty"` // it lies beyond the histograms' range
 }
 
+// Pooled are the percentiles, in their order; of nil there are too few samples for all of them.
+func (l *CellLatency) Pooled() [3]Pooled {
+	if l == nil {
+		unknown := Pooled{TooFew: true}
+		return [3]Pooled{unknown, unknown, unknown}
+	}
+	return [3]Pooled{l.P50, l.P99, l.P999}
+}
+
+// Spread is its value, with the least and the most; nil if it is not known.
+func (p Pooled) Spread() *Spread {
+	if p.TooFew {
+		return nil
+	}
+	return &Spread{Median: p.Value, Min: p.Min, Max: p.Max}
+}
+
 // NewStudy returns one without cells.
 func NewStudy(id, name string) *Study {
 	return &Study{Version: DocumentVersion, ID: id, Name: name, Varied: []string{}, Cells: []*Cell{}}
@@ -105,6 +123,23 @@ func (c *Cell) Add(r *Run, repeat int) {
 	mergeHDR(&c.response, r.latency(results.Response))
 	// What is long and not needed.
 	p.Series, p.Curves, p.Detail, p.Events, p.Servers = nil, nil, nil, nil, nil
+}
+
+// Title names a cell, as in "B threadcount=4".
+func (s *Study) Title(c *Cell) string { return s.titleWithout(c, -1) }
+
+// titleWithout names a cell by all but one of what is varied; -1: by all.
+func (s *Study) titleWithout(c *Cell, k int) string {
+	var parts []string
+	if c.Variant != "" {
+		parts = append(parts, c.Variant)
+	}
+	for i, key := range s.Varied {
+		if i != k {
+			parts = append(parts, key+"="+c.Values[i])
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // Finish computes what its cells' runs came to.

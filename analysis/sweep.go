@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kvbench/kvbench/analysis/stats"
 	"github.com/kvbench/kvbench/internal/spec"
@@ -72,16 +71,7 @@ func (s *Study) sweep() *Sweep {
 func (s *Study) along(k int, key string) *Sweep {
 	sweep := &Sweep{Key: key}
 	for i, c := range s.Cells {
-		var rest []string
-		if c.Variant != "" {
-			rest = append(rest, c.Variant)
-		}
-		for j, other := range s.Varied {
-			if j != k {
-				rest = append(rest, other+"="+c.Values[j])
-			}
-		}
-		title := strings.Join(rest, " ")
+		title := s.titleWithout(c, k)
 		n := slices.IndexFunc(sweep.Curves, func(v SweepCurve) bool { return v.Title == title })
 		if n < 0 {
 			n = len(sweep.Curves)

@@ -27,16 +27,6 @@ func NewVersus(a, b *Cell, runsA, runsB []*Run) *Versus {
 	return v
 }
 
-// Of returns the comparison of one metric of all kinds; nil if it has none.
-func (v *Versus) Of(metric string) *Delta {
-	for i := range v.Comparison.Deltas {
-		if d := &v.Comparison.Deltas[i]; d.Kind == AllKinds && d.Metric == metric {
-			return d
-		}
-	}
-	return nil
-}
-
 // sentence says what was found of each headline, and whether objectives were kept.
 func (v *Versus) sentence(a, b *Cell) string {
 	var parts, unknown []string

@@ -60,16 +60,30 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 // proseColumns are the columns of tables that hold text, which is broken at words.
 var proseColumns = []string{"text", "first text", "value", "verdict", "workload", "event"}
 
-// htmlPage is what the template is given.
-type htmlPage struct {
+// frame is what every page has around its contents.
+type frame struct {
 	Title  string
 	Policy string // no network, and no script but ours
 	Style  template.CSS
 	Script template.JS
-	Runs   []htmlRun
-	Index  *grid // of several runs
-	Both   []template.HTML
-	Left   int // runs that are not in the charts of several
+}
+
+// newFrame returns that of a page which needs nothing else: style and script are in it.
+func newFrame(title string) frame {
+	hash := sha256.Sum256([]byte(chart.Script))
+	return frame{
+		Title: title, Style: template.CSS(style + chart.Style), Script: template.JS(chart.Script), // both are ours
+		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'",
+	}
+}
+
+// htmlPage is what the template is given.
+type htmlPage struct {
+	frame
+	Runs  []htmlRun
+	Index *grid // of several runs
+	Both  []template.HTML
+	Left  int // runs that are not in the charts of several
 
 	Foreign []foreignPage
 }
@@ -90,13 +104,9 @@ type htmlRun struct {
 	EventsInChart bool
 }
 
-// writeHTML writes one page that needs nothing else: style, script and charts are in it.
+// writeHTML writes one page, with its charts.
 func writeHTML(w io.Writer, d *analysis.Document) error {
-	hash := sha256.Sum256([]byte(chart.Script))
-	p := htmlPage{
-		Title: "kvbench", Style: template.CSS(style + chart.Style), Script: template.JS(chart.Script), // both are ours
-		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'",
-	}
+	p := htmlPage{frame: newFrame("kvbench")}
 	for i, r := range d.Runs {
 		p.Title += " · " + r.RunID
 		run, err := newHTMLRun(r, fmt.Sprintf("r%d", i+1))

@@ -42,10 +42,10 @@ func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
 	t.line("")
 	t.table(latencies, left, -1)
 	t.line("")
-	for _, k := range kneeTexts(s) {
-		t.prose("knee     ", bold, k)
-	}
-	if len(kneeTexts(s)) > 0 {
+	if knees := kneeTexts(s); knees != nil {
+		for _, k := range knees {
+			t.prose("knee     ", bold, k)
+		}
 		t.line("")
 	}
 	if table := versusRows(s); table != nil {
@@ -59,7 +59,7 @@ func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
 	t.prose("", "", studyNote(s))
 	for _, c := range s.Cells {
 		for _, r := range c.Failed {
-			t.remark(red, fmt.Sprintf("failed: %s, repeat %d: %s (%s)", printable(studyTitle(s, c)), r.Repeat, printable(r.Text), printable(r.RunID)))
+			t.remark(red, fmt.Sprintf("failed: %s, repeat %d: %s (%s)", printable(s.Title(c)), r.Repeat, printable(r.Text), printable(r.RunID)))
 		}
 	}
 	_, err := io.WriteString(w, t.printed())
@@ -93,18 +93,6 @@ func studyNote(s *analysis.Study) string {
 		"histograms together, with the least and the most of one run. CPU is that of the busiest worker, of its cores."
 }
 
-// studyTitle names a cell, as in "B threadcount=4".
-func studyTitle(s *analysis.Study, c *analysis.Cell) string {
-	parts := []string{}
-	if c.Variant != "" {
-		parts = append(parts, c.Variant)
-	}
-	for i, key := range s.Varied {
-		parts = append(parts, key+"="+c.Values[i])
-	}
-	return strings.Join(parts, " ")
-}
-
 // variants tells whether cells have names.
 func variants(s *analysis.Study) bool { return len(s.Cells) > 0 && s.Cells[0].Variant != "" }
 
@@ -136,12 +124,8 @@ func studyRows(s *analysis.Study) (rates, latencies [][]string, left int) {
 		}
 		rates = append(rates, append(names[:left:left], runs, rate[0], rate[1], rate[2], inFlight, cpu, cellLimit(c)))
 		row := names[:left:left]
-		if l := c.Latency(); l != nil {
-			for _, p := range []analysis.Pooled{l.P50, l.P99, l.P999} {
-				row = append(row, pooled(p), between(p))
-			}
-		} else {
-			row = append(row, none, "", none, "", none, "")
+		for _, p := range c.Latency().Pooled() {
+			row = append(row, pooled(p), between(p))
 		}
 		latencies = append(latencies, row)
 	}
@@ -173,11 +157,10 @@ func kneeTexts(s *analysis.Study) (all []string) {
 	if s.Sweep == nil {
 		return nil
 	}
-	for _, v := range s.Sweep.Curves {
-		if v.Knee == nil {
-			continue
+	for i := range s.Sweep.Curves {
+		if v := &s.Sweep.Curves[i]; v.Knee != nil {
+			all = append(all, kneeText(v))
 		}
-		all = append(all, kneeText(&v))
 	}
 	return all
 }
@@ -289,15 +272,8 @@ func writeStudyCSV(w io.Writer, s *analysis.Study) error {
 			row = append(row, spreadFields(v)...)
 		}
 		for _, l := range []*analysis.CellLatency{c.ServiceUS, c.ResponseUS} {
-			if l == nil {
-				l = &analysis.CellLatency{P50: analysis.Pooled{TooFew: true}, P99: analysis.Pooled{TooFew: true}, P999: analysis.Pooled{TooFew: true}}
-			}
-			for _, p := range []analysis.Pooled{l.P50, l.P99, l.P999} {
-				if p.TooFew {
-					row = append(row, spreadFields(nil)...)
-					continue
-				}
-				row = append(row, spreadFields(&analysis.Spread{Median: p.Value, Min: p.Min, Max: p.Max})...)
+			for _, p := range l.Pooled() {
+				row = append(row, spreadFields(p.Spread())...)
 			}
 		}
 		for i := range row {

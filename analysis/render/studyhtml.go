@@ -4,9 +4,7 @@ package render
 
 import (
 	"cmp"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -25,15 +23,13 @@ var studyTemplate = template.Must(template.Must(pageTemplate.Clone()).New("study
 
 // studyView is what the template of a study is given.
 type studyView struct {
-	Title, State, Ended, Note string
-	Policy                    string // no network, and no script but ours
-	Style                     template.CSS
-	Script                    template.JS
-	Knees, Against            []string // in sentences
-	Failed                    []string
-	Charts                    []template.HTML
-	Rates, Latencies, Versus  *grid
-	Runs                      []studyRun
+	frame
+	State, Ended, Note       string
+	Knees, Against           []string // in sentences
+	Failed                   []string
+	Charts                   []template.HTML
+	Rates, Latencies, Versus *grid
+	Runs                     []studyRun
 }
 
 // studyRun is a run in the list of all.
@@ -44,13 +40,7 @@ type studyRun struct {
 
 // writeStudyHTML writes one page, as [writeHTML] does.
 func writeStudyHTML(w io.Writer, s *analysis.Study) error {
-	hash := sha256.Sum256([]byte(chart.Script))
-	v := studyView{
-		Title: "study " + printable(s.ID), State: studyState(s), Ended: printable(s.Ended), Note: studyNote(s),
-		Style: template.CSS(style + chart.Style), Script: template.JS(chart.Script), // both are ours
-		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'",
-		Knees:  kneeTexts(s),
-	}
+	v := studyView{frame: newFrame("study " + printable(s.ID)), State: studyState(s), Ended: printable(s.Ended), Note: studyNote(s), Knees: kneeTexts(s)}
 	rates, latencies, left := studyRows(s)
 	v.Rates = &grid{Caption: "Rates", Head: rates[0], Rows: rates[1:], Left: left}
 	v.Latencies = &grid{Caption: "Latencies", Head: latencies[0], Rows: latencies[1:], Left: left}
@@ -61,7 +51,7 @@ func writeStudyHTML(w io.Writer, s *analysis.Study) error {
 		}
 	}
 	for _, c := range s.Cells {
-		title := printable(studyTitle(s, c))
+		title := printable(s.Title(c))
 		for _, r := range c.Runs {
 			v.Runs = append(v.Runs, studyRun{RunID: printable(r.RunID), Page: r.Page, Cell: title, Rate: units.Rate(r.OpsPerS), Text: printable(r.Text), Class: verdictClass(r.Code), Repeat: r.Repeat})
 		}
@@ -138,24 +128,9 @@ func (d *drawing) sweep(s *analysis.Study) (charts []template.HTML) {
 		name string
 		of   func(*analysis.Cell) *analysis.CellLatency
 	}{{"Service time", func(c *analysis.Cell) *analysis.CellLatency { return c.ServiceUS }}, {"Response time", func(c *analysis.Cell) *analysis.CellLatency { return c.ResponseUS }}} {
-		for _, p := range []struct {
-			name string
-			of   func(*analysis.CellLatency) analysis.Pooled
-		}{
-			{"p50", func(l *analysis.CellLatency) analysis.Pooled { return l.P50 }},
-			{"p99", func(l *analysis.CellLatency) analysis.Pooled { return l.P99 }},
-			{"p99.9", func(l *analysis.CellLatency) analysis.Pooled { return l.P999 }},
-		} {
-			add(time.name+" "+p.name+by, "of all repeats together, with the least and the most of one", chart.Micros, func(c *analysis.Cell) *analysis.Spread {
-				l := time.of(c)
-				if l == nil {
-					return nil
-				}
-				v := p.of(l)
-				if v.TooFew {
-					return nil
-				}
-				return &analysis.Spread{Median: v.Value, Min: v.Min, Max: v.Max}
+		for i, name := range []string{"p50", "p99", "p99.9"} {
+			add(time.name+" "+name+by, "of all repeats together, with the least and the most of one", chart.Micros, func(c *analysis.Cell) *analysis.Spread {
+				return time.of(c).Pooled()[i].Spread()
 			})
 		}
 	}
