@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,11 +91,8 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	b := a.benchFlags(cmd, spec.Pair{Key: "dotransactions", Value: "true", Where: "kvbench run"})
 	cmd.Flags().DurationVar(&b.settle, "settle", 0, "wait up to so long until the cluster has come to rest (kvbench settle), then begin in any case")
-	// A load of which a worker is lost is not complete, and a verification has not seen everything.
-	cmd.Flags().IntVar(&b.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
+	addLimits(cmd.Flags(), &b.limits)
 	addOnLoss(cmd.Flags(), &b.limits)
-	cmd.Flags().Var(&share{&b.limits.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%, or what --slo says of errors)")
-	cmd.Flags().Var(&share{&b.limits.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
 	addObjectives(cmd.Flags(), &b.limits.SLO)
 	cmd.Flags().DurationVar(&b.abort, "abort-on-slo", 0, "end the run when an objective has been broken for so long without a break, by the last 10 s at each moment; 0: never")
 	cmd.Flags().BoolVar(&b.verifyWrites, "verify-writes", false, "afterwards read back every write that was acknowledged")
@@ -106,6 +105,14 @@ const (
 	minLease = 15 * time.Second
 	maxLease = 24 * time.Hour
 )
+
+// addLimits adds what a run that is still valid may lack. They are of runs alone: a load of which a worker is lost is not complete, and a
+// verification has not seen everything.
+func addLimits(f *pflag.FlagSet, l *results.Limits) {
+	f.IntVar(&l.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
+	f.Var(&share{&l.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%, or what --slo says of errors)")
+	f.Var(&share{&l.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
+}
 
 // addOnLoss adds --on-loss, of what can go on without a worker.
 func addOnLoss(f *pflag.FlagSet, l *results.Limits) {
@@ -156,6 +163,17 @@ type bench struct {
 
 	runID string // empty: a new one
 	aside *aside // nil: nothing is done beside a run
+}
+
+// again is the command that does a run of these properties on the same fleet.
+func (b *bench) again(verb string, properties map[string]string) string {
+	args := []string{verb}
+	for _, key := range slices.Sorted(maps.Keys(properties)) {
+		if key != "dotransactions" { // the verb says it
+			args = append(args, "-p", key+"="+properties[key])
+		}
+	}
+	return strings.TrimSpace(commandLine(nil, args) + " " + b.fleet.given())
 }
 
 func (a *app) benchFlags(cmd *cobra.Command, phase spec.Pair) *bench {

@@ -271,7 +271,7 @@ func (s *searching) Run(ctx context.Context, rate float64, length time.Duration)
 	if length == s.Verify && length > s.Cell {
 		s.say("     %10s for %v, to verify it", units.Rate(rate), length)
 	}
-	summaries, err := s.bench.perform(ctx, s.second, cell, s.command(cell))
+	summaries, err := s.bench.perform(ctx, s.second, cell, s.bench.again("run", cell.Written()))
 	if len(summaries) == 0 {
 		if err == nil {
 			err = errors.New("nothing was measured")
@@ -301,17 +301,6 @@ func (s *searching) Run(ctx context.Context, rate float64, length time.Duration)
 		outcome.State = search.State(held.String())
 	}
 	return outcome, nil
-}
-
-// command is what does a cell again.
-func (s *searching) command(cell *spec.Spec) string {
-	args := []string{"run"}
-	for _, p := range cell.Effective() {
-		if p.Where != "default" && p.Name != "dotransactions" {
-			args = append(args, "-p", p.Name+"="+p.Value)
-		}
-	}
-	return strings.TrimSpace(commandLine(nil, args) + " " + s.bench.fleet.given())
 }
 
 // between is the interval of what is known, in words.

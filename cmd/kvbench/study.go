@@ -81,9 +81,7 @@ by kvbench study continue. It exits with 4 if a run failed, whatever others foun
 	f.BoolVar(&st.dry, "dry-run", false, "show what would be done, and for how long, and do nothing")
 	st.addFleet(cmd)
 	f.StringVar(&st.bench.out, "out", "results", "`folder` that gets a folder for the study, with one for each run in it")
-	f.IntVar(&st.bench.limits.TolerateLost, "tolerate-lost", 0, "so many workers may be lost in a run that is still valid")
-	f.Var(&share{&st.bench.limits.ErrorShare}, "max-errors", "so many operations may fail in a run that is still valid: `share`, as in 1% or 0.01 (default 0.1%)")
-	f.Var(&share{&st.bench.limits.MissShare}, "max-misses", "so many may find no value: `share` (default 0.1%; no limit if the workload deletes, or rows have a ttl)")
+	addLimits(f, &st.bench.limits)
 	addObjectives(f, &st.bench.limits.SLO)
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return st.begin(args) }
 	cmd.AddCommand(a.studyInitCommand(), a.studyContinueCommand(), a.studyReportCommand())
@@ -410,7 +408,7 @@ func (r *studyRunner) Load(ctx context.Context, out string, c *study.Cell, again
 	}
 	b := r.bench
 	b.out, b.label = out, "load"
-	_, err = b.perform(ctx, r.second, s, r.command("load", properties))
+	_, err = b.perform(ctx, r.second, s, b.again("load", properties))
 	if exitcode.Of(err) == exitcode.Valid {
 		return nil // that there is nothing to do may be said as an error
 	}
@@ -428,7 +426,7 @@ func (r *studyRunner) Run(ctx context.Context, run *study.Run) (v study.Verdict,
 	if run.During != nil {
 		b.aside = &aside{at: run.At, text: run.Text, do: run.During}
 	}
-	summaries, err := b.perform(ctx, r.second, s, r.command("run", run.Cell.Properties))
+	summaries, err := b.perform(ctx, r.second, s, b.again("run", run.Cell.Properties))
 	if len(summaries) == 0 || exitcode.Of(err) == exitcode.Interrupted {
 		if err == nil {
 			err = errors.New("nothing was measured")
@@ -445,17 +443,6 @@ func (r *studyRunner) Run(ctx context.Context, run *study.Run) (v study.Verdict,
 		v.Code, v.Text = code, err.Error()
 	}
 	return v, nil
-}
-
-// command is what does a run again.
-func (r *studyRunner) command(verb string, properties map[string]string) string {
-	args := []string{verb}
-	for _, key := range slices.Sorted(maps.Keys(properties)) {
-		if key != "dotransactions" {
-			args = append(args, "-p", key+"="+properties[key])
-		}
-	}
-	return strings.TrimSpace(commandLine(nil, args) + " " + r.bench.fleet.given())
 }
 
 // Stop ends a run that was broken off, so that the workers are free.

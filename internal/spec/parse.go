@@ -127,6 +127,17 @@ func (s *Spec) Effective() []Property {
 	return all
 }
 
+// Written returns the values of those properties that somebody wrote, for [ParseMap].
+func (s *Spec) Written() map[string]string {
+	m := make(map[string]string, len(s.origin))
+	for _, p := range s.Effective() {
+		if !s.IsDefault(p.Name) {
+			m[p.Name] = p.Value
+		}
+	}
+	return m
+}
+
 // Properties returns every property's value. [ParseMap] of them gives an equal Spec.
 func (s *Spec) Properties() map[string]string {
 	m := make(map[string]string, len(table))

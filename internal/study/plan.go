@@ -188,7 +188,7 @@ func (f *File) cell(r Resolver, c combination) (cell Cell, warnings []string, er
 	if err != nil {
 		return cell, nil, err
 	}
-	cell = Cell{Variant: c.variant, Properties: written(s)}
+	cell = Cell{Variant: c.variant, Properties: s.Written()}
 	for _, v := range c.settings {
 		cell.Settings = append(cell.Settings, Setting{v.Key, v.Value})
 	}
@@ -197,7 +197,7 @@ func (f *File) cell(r Resolver, c combination) (cell Cell, warnings []string, er
 		if err != nil {
 			return cell, nil, err
 		}
-		cell.LoadProperties = written(load)
+		cell.LoadProperties = load.Written()
 	}
 	if err := objective.Check(f.SLO, s.Paced()); err != nil {
 		return cell, nil, fmt.Errorf("slo: %w (%s)", err, cell.Title())
@@ -237,17 +237,6 @@ func ofData(properties map[string]string) (pairs []spec.Pair) {
 		}
 	}
 	return pairs
-}
-
-// written returns the properties that somebody wrote.
-func written(s *spec.Spec) map[string]string {
-	all := make(map[string]string)
-	for _, p := range s.Effective() {
-		if !s.IsDefault(p.Name) {
-			all[p.Name] = p.Value
-		}
-	}
-	return all
 }
 
 // order is that of n cells. Repeats come one after the other, each of all cells, so that what changes in the meantime changes for all.
