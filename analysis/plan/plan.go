@@ -159,15 +159,12 @@ func (p *Plan) sameMix() error {
 func (p *Plan) rate() {
 	var held, saturated Range
 	for i := range p.Measured {
-		m := &p.Measured[i]
-		switch to := &held; {
+		switch m := &p.Measured[i]; {
 		case m.Load:
-			continue
 		case m.Saturated:
-			to = &saturated
-			fallthrough
+			saturated.add(m.perStore())
 		default:
-			to.add(m.perStore())
+			held.add(m.perStore())
 		}
 	}
 	p.RateOfStore = Range{held.High, saturated.High}
