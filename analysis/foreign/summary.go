@@ -336,8 +336,13 @@ func (s *summary) addRow(name string, p *printed) {
 		return
 	}
 	r.Rows = append(r.Rows, row)
-	r.Sources[0].Samples += map[bool]int64{true: p.count}[row.Outcome == OK && row.Kind != AllKinds && row.Time == Service]
-	r.Sources[0].Failed += map[bool]int64{true: p.count}[row.Outcome == Failed && row.Time == Service]
+	switch client := &r.Sources[0]; {
+	case row.Time != Service: // counted as such already
+	case row.Outcome == Failed:
+		client.Failed += p.count
+	case row.Kind != AllKinds:
+		client.Samples += p.count
+	}
 	if strings.HasPrefix(row.Kind, "BATCH_") && row.Outcome == OK {
 		r.note("%s: a latency is of a batch%s. Its rate is of batches.", row.Kind, r.batch())
 	}

@@ -265,7 +265,6 @@ func (r *Result) tell(names []string, clients []*client, fleet map[string]*sampl
 		zero, failed, failedAtLast = zero+c.zero, failed+c.failed, failedAtLast+c.failedAtLast
 	}
 	if last == 0 { // nothing was read
-		r.Rated = ""
 		return
 	}
 	start := time.UnixMicro(first).UTC()
