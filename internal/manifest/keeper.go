@@ -19,21 +19,16 @@ type Keeper struct {
 	Session store.Session
 	Clock   clock.Clock
 	Table   string
-	Timeout time.Duration // of a call
+	Timeout time.Duration // of a call with all its tries
 }
 
 const (
 	page     = 256      // records read in one call
-	retries  = 100      // of a transaction that was lost to another worker's
 	mostText = 64 << 10 // of a lane's progress: what lies behind is inserted once more
 )
 
 func (k *Keeper) do(c *store.Call) error {
-	err := store.Do(k.Session, c, k.Clock, k.Timeout)
-	for n := 0; c.Class.Lost() && n < retries; n++ { // workers write the same key
-		err = store.Do(k.Session, c, k.Clock, k.Timeout)
-	}
-	if err != nil {
+	if err := store.Insist(k.Session, c, k.Clock, k.Timeout); err != nil { // workers write the same key
 		return fmt.Errorf("the manifest of table %q: %w", k.Table, err)
 	}
 	return nil

@@ -107,7 +107,7 @@ func (e *engine) cluster() *workerpb.Cluster {
 // probe sends one call, so that a store that cannot be reached is found before the
 // start, and the first operation finds a connection.
 func probe(s store.Session, clk *runClock, timeout time.Duration) error {
-	return store.Do(s, &store.Call{Verb: store.Get, Keys: [][]byte{[]byte("kvbench-probe")}}, clk, timeout)
+	return store.Insist(s, &store.Call{Verb: store.Get, Keys: [][]byte{[]byte("kvbench-probe")}}, clk, timeout)
 }
 
 // threadsPerLane is how many calls in flight are worth a lane of their own. A

@@ -77,7 +77,7 @@ func (t *table) lookUp() (n, found int64, wrong, err error) {
 		}
 		call.Keys = append(call.Keys, generator.Key(nil, record))
 	}
-	if err := store.Do(t.keeper.Session, call, t.keeper.Clock, t.keeper.Timeout); err != nil {
+	if err := store.Insist(t.keeper.Session, call, t.keeper.Clock, t.keeper.Timeout); err != nil {
 		return 0, 0, nil, fmt.Errorf("looking up %d records: %w", n, err)
 	}
 	for i, row := range call.Found {
