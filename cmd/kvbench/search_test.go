@@ -77,9 +77,15 @@ func TestSearchAgainstAQueue(t *testing.T) {
 		t.Errorf("%s", stderr)
 	}
 
-	not.exits(exitcode.SLO, time.Minute)
+	code := not.code(time.Minute)
 	stdout, _ = not.said()
 	r = recordIn(t, broken, stdout)
+	if last := r.Cells[len(r.Cells)-1]; last.State == search.Client && strings.Contains(last.Why, "with other processes") {
+		t.Skipf("this machine is too busy for an answer: %s", last.Why)
+	}
+	if code != exitcode.SLO {
+		t.Errorf("exit code %d", code)
+	}
 	if r.Reason != search.BelowMin || r.LowPerS != nil || r.VerifiedPerS != nil || !strings.HasPrefix(r.Text, "30/s, the lowest rate that was to be tried (--min), are not held: READ service p50 is 1") {
 		t.Errorf("%s", stdout)
 	}

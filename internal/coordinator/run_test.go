@@ -330,7 +330,7 @@ func TestLostWorker(t *testing.T) {
 	shown := false
 	s, err := f.Run(t.Context(), Job{
 		Spec: properties(t, map[string]string{"maxexecutiontime": "12"}), Out: t.TempDir(),
-		LostAfter: time.Second, Rejoin: time.Second, Lease: 3 * time.Second,
+		LostAfter: time.Second, Rejoin: time.Second, Lease: 6 * time.Second,
 		Progress: func(s *Snapshot) {
 			if s.Workers[1].Operations > 300 { // two seconds have been heard of, so that one is copied
 				cut.Do(ps[1].cutOff)

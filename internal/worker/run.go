@@ -123,7 +123,11 @@ func (r *run) start(at time.Time, record []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state != workerpb.State_STATE_PREPARED {
-		return fmt.Errorf("run %s is %s: only a prepared run can be started", r.id, stateName(r.state))
+		why := ""
+		if r.err != nil {
+			why = fmt.Sprintf(" (%v)", r.err)
+		}
+		return fmt.Errorf("run %s is %s%s: only a prepared run can be started", r.id, stateName(r.state), why)
 	}
 	now := time.Now()
 	lead := at.Round(0).Sub(now.Round(0)) // by the wall clocks
