@@ -5,9 +5,11 @@ package analysis
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/measure"
 	"github.com/kvbench/kvbench/internal/objective"
 	"github.com/kvbench/kvbench/internal/results"
@@ -27,6 +29,19 @@ func objectiveRow(o objective.Objective, f objective.Finding) ObjectiveRow {
 		row.Found = missed + f.Why
 	}
 	return row
+}
+
+// Broken says which of the run's objectives was not kept, the first if there are several, and how; "" if none is known to be broken.
+func (p *Report) Broken() string {
+	for _, o := range p.Objectives {
+		if o.Kept != nil && !*o.Kept {
+			return strings.TrimPrefix(o.Found, missed)
+		}
+	}
+	if p.Verdict.Code == exitcode.SLO { // stopped since one was broken for too long, and kept over all of it
+		return p.Verdict.Text
+	}
+	return ""
 }
 
 // seen is what was seen of the operations that an objective is about.

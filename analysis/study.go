@@ -19,7 +19,8 @@ type Study struct {
 	Name    string   `json:"name"`
 	Varied  []string `json:"varied"` // properties
 	Steps   int      `json:"runs_planned"`
-	Left    int      `json:"runs_left"` // not done, or failed
+	Left    int      `json:"runs_left"`    // not done, or failed
+	Skipped int      `json:"runs_skipped"` // since an objective was broken at a lower value
 	Ended   string   `json:"ended,omitempty"`
 	Cells   []*Cell  `json:"cells"`
 	// Sweep is nil if nothing is varied over three numbers or more.
@@ -30,10 +31,11 @@ type Study struct {
 
 // Cell is one combination of what is varied, over all its repeats.
 type Cell struct {
-	Variant string    `json:"variant,omitempty"`
-	Values  []string  `json:"values"` // of what is varied, in its order
-	Runs    []CellRun `json:"runs"`
-	Failed  []CellRun `json:"failed"` // of which no number is in here
+	Variant string     `json:"variant,omitempty"`
+	Values  []string   `json:"values"` // of what is varied, in its order
+	Runs    []CellRun  `json:"runs"`
+	Failed  []CellRun  `json:"failed"`            // of which no number is in here
+	Skipped []CellSkip `json:"skipped,omitempty"` // of which there is none
 
 	Paced     bool    `json:"paced"`
 	OpsPerS   *Spread `json:"ops_per_s,omitempty"`
@@ -60,6 +62,13 @@ type CellRun struct {
 	Page    string  `json:"-"` // address of its own page, if there is one
 
 	report *Report
+}
+
+// CellSkip is a run that was not made, since one at a lower value had broken an objective.
+type CellSkip struct {
+	Repeat int    `json:"repeat"`
+	RunID  string `json:"broken_by_run_id"` // of the one that broke it
+	Text   string `json:"text"`             // which that is, and what it broke
 }
 
 // Spread is a number over several runs.

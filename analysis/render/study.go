@@ -57,6 +57,9 @@ func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
 		t.line("")
 	}
 	t.prose("", "", studyNote(s))
+	for _, text := range skippedTexts(s) {
+		t.remark("", "skipped: "+text)
+	}
 	for _, c := range s.Cells {
 		for _, r := range c.Failed {
 			t.remark(red, fmt.Sprintf("failed: %s, repeat %d: %s (%s)", printable(s.Title(c)), r.Repeat, printable(r.Text), printable(r.RunID)))
@@ -72,7 +75,20 @@ func studyState(s *analysis.Study) string {
 	if s.Left > 0 {
 		state += fmt.Sprintf(", of which %d %s not done", s.Left, units.Plural(int64(s.Left), "is", "are"))
 	}
+	if s.Skipped > 0 {
+		state += fmt.Sprintf(", %d skipped above values that broke an objective", s.Skipped)
+	}
 	return state
+}
+
+// skippedTexts say of which cells runs were skipped, and why.
+func skippedTexts(s *analysis.Study) (all []string) {
+	for _, c := range s.Cells {
+		for _, r := range c.Skipped {
+			all = append(all, printable(fmt.Sprintf("%s, repeat %d: %s (%s)", s.Title(c), r.Repeat, r.Text, r.RunID)))
+		}
+	}
+	return all
 }
 
 // studyNote says what the numbers are.
@@ -116,6 +132,9 @@ func studyRows(s *analysis.Study) (rates, latencies [][]string, left int) {
 		runs := strconv.Itoa(len(c.Runs))
 		if len(c.Failed) > 0 {
 			runs += fmt.Sprintf(" + %d failed", len(c.Failed))
+		}
+		if len(c.Skipped) > 0 {
+			runs += fmt.Sprintf(" + %d skipped", len(c.Skipped))
 		}
 		rate, inFlight, cpu := [3]string{none, none, none}, none, none
 		if v := c.OpsPerS; v != nil {
@@ -253,7 +272,7 @@ func cellLimit(c *analysis.Cell) string {
 func writeStudyCSV(w io.Writer, s *analysis.Study) error {
 	out := csv.NewWriter(w)
 	head := append([]string{}, s.Varied...)
-	head = append(head, "variant", "runs", "failed", "client_limit")
+	head = append(head, "variant", "runs", "failed", "skipped", "client_limit")
 	for _, name := range []string{"ops_per_s", "target_ops", "in_flight", "client_cpu_share"} {
 		head = append(head, name, name+"_min", name+"_max")
 	}
@@ -267,7 +286,7 @@ func writeStudyCSV(w io.Writer, s *analysis.Study) error {
 	}
 	for _, c := range s.Cells {
 		row := append([]string{}, c.Values...)
-		row = append(row, c.Variant, strconv.Itoa(len(c.Runs)), strconv.Itoa(len(c.Failed)), strconv.Itoa(c.ClientLimit))
+		row = append(row, c.Variant, strconv.Itoa(len(c.Runs)), strconv.Itoa(len(c.Failed)), strconv.Itoa(len(c.Skipped)), strconv.Itoa(c.ClientLimit))
 		for _, v := range []*analysis.Spread{c.OpsPerS, c.TargetOps, c.InFlight, c.ClientCPU} {
 			row = append(row, spreadFields(v)...)
 		}

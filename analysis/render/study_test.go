@@ -14,12 +14,12 @@ import (
 )
 
 // studied is a study as JSON has it: two variants along threads, of which a run failed.
-const studied = `{"version":1,"id":"threads-20260102-150405-abcdef","name":"threads","varied":["threadcount"],"runs_planned":12,"runs_left":1,"ended":"3 runs failed in a row",
+const studied = `{"version":1,"id":"threads-20260102-150405-abcdef","name":"threads","varied":["threadcount"],"runs_planned":12,"runs_left":1,"runs_skipped":1,"ended":"3 runs failed in a row",
 "cells":[
  {"variant":"A","values":["1"],"runs":[{"run_id":"r1","repeat":1,"code":0,"text":"valid","ops_per_s":1000,"limit_by":"unknown"},{"run_id":"r2","repeat":2,"code":5,"text":"missed","ops_per_s":1100,"limit_by":"client"}],
   "ops_per_s":{"median":1050,"min":1000,"max":1100},"in_flight":{"median":1,"min":1,"max":1},"client_cpu_share":{"median":0.1,"min":0.05,"max":0.15},"client_limit":1,
   "service_us":{"p50":{"value":500,"min":400,"max":600},"p99":{"value":2000,"min":1500,"max":2500},"p99_9":{"value":9000,"min":8000,"max":10000,"too_few":true}}},
- {"variant":"B","values":["1"],"runs":[],"failed":[{"run_id":"r3","repeat":1,"code":4,"text":"a <b>worker</b> was lost\u001b[31m"}]},
+ {"variant":"B","values":["1"],"runs":[],"failed":[{"run_id":"r3","repeat":1,"code":4,"text":"a <b>worker</b> was lost\u001b[31m"}],"skipped":[{"repeat":2,"broken_by_run_id":"r9","text":"at B threadcount=0 READ <b>p99</b> is 9 ms, above 5 ms"}]},
  {"variant":"A","values":["2"],"runs":[{"run_id":"r4","repeat":1,"code":0,"text":"valid","ops_per_s":2000,"limit_by":"server"}],
   "ops_per_s":{"median":2000,"min":2000,"max":2000},"in_flight":{"median":2,"min":2,"max":2},"client_cpu_share":{"median":0.2,"min":0.2,"max":0.2},"client_limit":0,
   "service_us":{"p50":{"value":500,"min":500,"max":500},"p99":{"value":2000,"min":2000,"max":2000},"p99_9":{"value":3.6e9,"min":3.6e9,"max":3.6e9,"at_least":true}}},
@@ -69,7 +69,7 @@ func TestStudy(t *testing.T) {
 				t.Fatalf("no column %s", name)
 				return ""
 			}
-			if at(1, "ops_per_s_max") != "1100" || at(1, "service_us_p99_min") != "1500" || at(1, "service_us_p99_9") != "" || at(2, "failed") != "1" || at(2, "ops_per_s") != "" || at(3, "threadcount") != "2" {
+			if at(1, "ops_per_s_max") != "1100" || at(1, "service_us_p99_min") != "1500" || at(1, "service_us_p99_9") != "" || at(2, "failed") != "1" || at(2, "skipped") != "1" || at(2, "ops_per_s") != "" || at(3, "threadcount") != "2" {
 				t.Errorf("%v", rows)
 			}
 			continue

@@ -26,7 +26,7 @@ type studyView struct {
 	frame
 	State, Ended, Note       string
 	Knees, Against           []string // in sentences
-	Failed                   []string
+	Failed, Skipped          []string
 	Charts                   []template.HTML
 	Rates, Latencies, Versus *grid
 	Runs                     []studyRun
@@ -40,7 +40,7 @@ type studyRun struct {
 
 // writeStudyHTML writes one page, as [writeHTML] does.
 func writeStudyHTML(w io.Writer, s *analysis.Study) error {
-	v := studyView{frame: newFrame("study " + printable(s.ID)), State: studyState(s), Ended: printable(s.Ended), Note: studyNote(s), Knees: kneeTexts(s)}
+	v := studyView{frame: newFrame("study " + printable(s.ID)), State: studyState(s), Ended: printable(s.Ended), Note: studyNote(s), Knees: kneeTexts(s), Skipped: skippedTexts(s)}
 	rates, latencies, left := studyRows(s)
 	v.Rates = &grid{Caption: "Rates", Head: rates[0], Rows: rates[1:], Left: left}
 	v.Latencies = &grid{Caption: "Latencies", Head: latencies[0], Rows: latencies[1:], Left: left}

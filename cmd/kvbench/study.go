@@ -61,6 +61,7 @@ by kvbench study continue. It exits with 4 if a run failed, whatever others foun
 ` + fleetHelp,
 		Example: `  kvbench study --threads 1,2,4,...,64 -w read --duration 20s --repeats 3
   kvbench study --target 10000..200000/10 -w mixed --kube
+  kvbench study --target 1000,2000,4000,...,64000 -w mixed --slo 'TOTAL response p99 < 20ms' --skip-higher target
   kvbench study --vary fieldlength=100,1000 --driver rawkv,stream --load once -p recordcount=100000
   kvbench study init >study.yaml
   kvbench study study.yaml --dry-run
@@ -78,6 +79,7 @@ by kvbench study continue. It exits with 4 if a run failed, whatever others foun
 	f.StringVar(&st.rules.order, "order", study.Interleaved, "of the runs of each repeat: interleaved, or random")
 	f.DurationVar(&st.rules.pause, "pause", 0, "before every run but the first")
 	f.StringVar(&st.rules.load, "load", study.Never, "load the records before the runs: never, once for each cluster and shape of data, or before each run")
+	f.StringVar(&st.rules.skip, "skip-higher", "", "varied `property`: once a run breaks an objective, no higher value is run in the same repeat, of what is equal otherwise")
 	f.BoolVar(&st.dry, "dry-run", false, "show what would be done, and for how long, and do nothing")
 	st.addFleet(cmd)
 	f.StringVar(&st.bench.out, "out", "results", "`folder` that gets a folder for the study, with one for each run in it")
@@ -171,9 +173,9 @@ type studying struct {
 	bench  bench // what its runs have in common
 	report reportFlags
 	rules  struct { // flags that win over the file's
-		name, order, load string
-		repeats           int
-		pause             time.Duration
+		name, order, load, skip string
+		repeats                 int
+		pause                   time.Duration
 	}
 	env environment
 }
@@ -260,11 +262,12 @@ func (st *studying) file(args []string) (*study.File, error) {
 	}
 	changed, r := st.what.flags.Changed, &f.Rules
 	for flag, take := range map[string]func(){
-		"name":    func() { f.Name = st.rules.name },
-		"repeats": func() { r.Repeats = st.rules.repeats },
-		"order":   func() { r.Order = st.rules.order },
-		"pause":   func() { r.Pause = study.Duration(st.rules.pause) },
-		"load":    func() { r.Load = st.rules.load },
+		"name":        func() { f.Name = st.rules.name },
+		"repeats":     func() { r.Repeats = st.rules.repeats },
+		"order":       func() { r.Order = st.rules.order },
+		"pause":       func() { r.Pause = study.Duration(st.rules.pause) },
+		"load":        func() { r.Load = st.rules.load },
+		"skip-higher": func() { r.Stop.SkipHigher, f.SkipWhere = st.rules.skip, "--skip-higher" },
 	} {
 		if changed(flag) {
 			take()
@@ -350,6 +353,9 @@ func lengthOf(s *study.Study) string {
 	text := fmt.Sprintf("%d %s, %v at least", n, units.Plural(int64(n), "run", "runs"), least)
 	if open > 0 {
 		text += fmt.Sprintf(" beside %d that %s by count", open, units.Plural(int64(open), "ends", "end"))
+	}
+	if key := s.Rules.Stop.SkipHigher; key != "" && n > 0 {
+		text += ", less what is skipped above a " + key + " that breaks an objective"
 	}
 	text += "; to that come some seconds for the start and the end of each"
 	if s.Rules.Load != study.Never {
@@ -437,8 +443,8 @@ func (r *studyRunner) Run(ctx context.Context, run *study.Run) (v study.Verdict,
 	if unread != nil {
 		return v, errors.Join(err, unread)
 	}
-	verdict := measured.Report().Verdict
-	v.Code, v.Text = verdict.Code, verdict.Text
+	report := measured.Report()
+	v.Code, v.Text, v.Broken = report.Verdict.Code, report.Verdict.Text, report.Broken()
 	if code := exitcode.Of(err); code != exitcode.Valid { // what the coordinator saw beats what the analysis found
 		v.Code, v.Text = code, err.Error()
 	}
@@ -529,7 +535,7 @@ func writePage(path, dir string) error {
 // studied summarizes the runs of a study, and compares its variants, which follow each other in its cells.
 func studied(s *study.Study) *analysis.Study {
 	d := analysis.NewStudy(s.ID, s.Name)
-	d.Steps, d.Left, d.Ended = len(s.Steps), s.Left(), s.Ended
+	d.Steps, d.Left, d.Skipped, d.Ended = len(s.Steps), s.Left(), s.Skipped(), s.Ended
 	var first *analysis.Cell // of those that differ in their variant alone
 	var firstRuns []*analysis.Run
 	for i := range s.Cells {
@@ -559,6 +565,10 @@ func measuredRuns(s *study.Study, number int, cell *analysis.Cell) (runs []*anal
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		try := step.Last()
+		if step.Cell == number && step.Skipped != "" {
+			cell.Skipped = append(cell.Skipped, analysis.CellSkip{Repeat: step.Repeat, RunID: step.Skipped, Text: s.SkippedBy(i)})
+			continue
+		}
 		if step.Cell != number || try == nil {
 			continue
 		}

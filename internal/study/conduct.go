@@ -31,8 +31,9 @@ type Runner interface {
 
 // Verdict is that of a run.
 type Verdict struct {
-	Code int
-	Text string
+	Code   int
+	Text   string
+	Broken string // the first objective that was not kept, and how; "": none
 }
 
 // Run is a run to do.
@@ -61,6 +62,9 @@ func (s *Study) Conduct(ctx context.Context, r Runner) error {
 	}
 	for i := range s.Steps {
 		if s.Steps[i].Done() {
+			continue
+		}
+		if c.skip(i) {
 			continue
 		}
 		if s.Ended = c.over(i); s.Ended != "" {
@@ -99,6 +103,19 @@ func (c *conduct) stopBroken(ctx context.Context) error {
 		a.State, a.Code, a.Why = Interrupted, exitcode.Interrupted, "it was broken off with its process"
 	}
 	return c.save()
+}
+
+// skip tells whether a step is not to be made, since an objective was broken at a lower value, and notes that.
+func (c *conduct) skip(i int) bool {
+	run, cell := c.Lower(i)
+	if run == nil {
+		return false
+	}
+	step := &c.Steps[i]
+	step.Skipped = run.RunID
+	c.runner.Say(fmt.Sprintf("run %d of %d: %s, repeat %d of %d: skipped, since %s broke an objective", i+1, len(c.Steps),
+		c.Cells[step.Cell].Title(), step.Repeat, c.Rules.Repeats, cell.Title()))
+	return true
 }
 
 // over says why the next step does not begin; nothing if it does.
@@ -143,7 +160,7 @@ func (c *conduct) step(ctx context.Context, i int) error {
 		c.failures++
 		c.runner.Say(fmt.Sprintf("run %d of %d failed: %s", i+1, len(c.Steps), last.Why))
 	default:
-		last.State = Done
+		last.State, last.Broken = Done, v.Broken
 		c.failures = 0
 	}
 	c.tried++
@@ -217,7 +234,7 @@ func (c *conduct) hook(ctx context.Context, h *Hook, when string, run *Run) erro
 func (s *Study) verdict() error {
 	failed, wrong := 0, 0
 	for i := range s.Steps {
-		if a := s.Steps[i].Last(); a != nil && a.State == Failed {
+		if a := s.Steps[i].Last(); a != nil && a.State == Failed && !s.Steps[i].Done() {
 			failed++
 			if a.Code == exitcode.Wrong {
 				wrong++

@@ -5,6 +5,7 @@ package study
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kvbench/kvbench/internal/dirlock"
 	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
@@ -76,6 +78,11 @@ func reopened(t *testing.T, s *Study) *Study {
 		t.Fatal(err)
 	}
 	again, err := Continue(s.Dir())
+	// A command of another test, which was started while the lock was held, holds it until it is a process of its own.
+	for until := time.Now().Add(10 * time.Second); errors.Is(err, dirlock.ErrInUse) && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+		again, err = Continue(s.Dir())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,6 +219,100 @@ func TestContinued(t *testing.T) {
 	}
 }
 
+// Above a value that broke an objective nothing begins, in the same repeat and of what is equal otherwise; all else is run.
+func TestSkipHigher(t *testing.T) {
+	t.Parallel()
+	const text = "repeats: 2\nvary: {threadcount: [1, 2, 4, 8], fieldlength: [10, 20]}\nslo: errors < 1%\nstop: {skip-higher: threadcount}"
+	s := made(t, text)
+	f := &fake{t: t}
+	broke := map[string]bool{"threadcount=2 fieldlength=10 #1": true, "threadcount=4 fieldlength=10 #2": true, "threadcount=8 fieldlength=20 #1": true}
+	f.run = func(_ context.Context, r *Run) (v Verdict, err error) {
+		if broke[fmt.Sprintf("%s #%d", r.Cell.Title(), r.Repeat)] {
+			v.Broken = "so it was"
+		}
+		return v, nil
+	}
+	if err := s.Conduct(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	var skipped []string
+	for i, step := range s.Steps {
+		if step.Skipped != "" {
+			skipped = append(skipped, fmt.Sprintf("%s #%d", s.Cells[step.Cell].Title(), step.Repeat))
+			if len(step.Attempts) > 0 || !strings.HasPrefix(s.SkippedBy(i), "at threadcount=") || !strings.HasSuffix(s.SkippedBy(i), " so it was") {
+				t.Errorf("step %d is skipped, but %+v, %q", i, step.Attempts, s.SkippedBy(i))
+			}
+		}
+	}
+	want := "threadcount=4 fieldlength=10 #1, threadcount=8 fieldlength=10 #1, threadcount=8 fieldlength=10 #2"
+	if got := strings.Join(skipped, ", "); got != want || len(f.runs) != 13 || s.Left() != 0 || s.Skipped() != 3 {
+		t.Errorf("skipped: %s, want %s; %d runs, %d left", got, want, len(f.runs), s.Left())
+	}
+	if s = reopened(t, s); s.Skipped() != 3 || s.Conduct(t.Context(), f) != nil || len(f.runs) != 13 {
+		t.Errorf("what was skipped is run when the study is continued: %d runs", len(f.runs))
+	}
+}
+
+// Whatever the order is, what breaks and where the study is killed: what is skipped has a lower value that broke, and of what is run
+// nothing began after such.
+func TestSkipHigherInAnyOrder(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 8))
+	skipped := 0
+	for n := range 5 {
+		s := made(t, fmt.Sprintf("repeats: 2\norder: random\nseed: %d\nvary: {threadcount: '1,2,3,…,6'}\nvariants: {A: , B: }\nslo: errors < 1%%\nstop: {skip-higher: threadcount, failures: 1000}", n))
+		type curve struct {
+			variant string
+			repeat  int
+		}
+		lowest := make(map[curve]float64) // value that broke
+		for {
+			ctx, cancel := context.WithCancel(t.Context())
+			f := &fake{t: t}
+			f.run = func(ctx context.Context, r *Run) (v Verdict, err error) {
+				at, of := r.Cell.number("threadcount"), curve{r.Cell.Variant, r.Repeat}
+				if low, ok := lowest[of]; ok && at > low {
+					t.Errorf("%s #%d began, after %v had broken an objective", r.Cell.Title(), r.Repeat, low)
+				}
+				switch random.IntN(8) {
+				case 0:
+					return Verdict{Code: exitcode.Degraded, Broken: "of what failed"}, nil
+				case 1:
+					cancel()
+					return v, exitcode.With(exitcode.Interrupted, ctx.Err())
+				case 2:
+					v.Broken = "so it was"
+					if low, ok := lowest[of]; !ok || at < low {
+						lowest[of] = at
+					}
+				}
+				return v, nil
+			}
+			err := s.Conduct(ctx, f)
+			cancel()
+			s = reopened(t, s)
+			if err == nil {
+				break
+			}
+		}
+		for _, step := range s.Steps {
+			c := &s.Cells[step.Cell]
+			low, ok := lowest[curve{c.Variant, step.Repeat}]
+			if step.Skipped != "" {
+				skipped++
+				if !ok || low >= c.number("threadcount") {
+					t.Errorf("%s #%d is skipped, and nothing below it broke an objective", c.Title(), step.Repeat)
+				}
+			} else if a := step.Last(); a == nil || a.State != Done {
+				t.Errorf("%s #%d is neither done nor skipped", c.Title(), step.Repeat)
+			}
+		}
+	}
+	if skipped == 0 {
+		t.Error("nothing was skipped")
+	}
+}
+
 func TestInterruptedPause(t *testing.T) {
 	t.Parallel()
 	s := made(t, "pause: 1h\nvary: {threadcount: [1, 2]}")
@@ -244,6 +345,7 @@ func TestOpen(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(`{"version":1,"rules":{"pause":"5s","stop":{"within":"0s"}},"cells":[{"properties":{"threadcount":"1"}}],"steps":[{"cell":0,"repeat":1,"attempts":[{"run_id":"a"}]}]}`)
 	f.Add(`{"version":1,"cells":[{"settings":[{"key":"a"}]},{}],"steps":[{"cell":1}]}`)
+	f.Add(`{"version":1,"rules":{"stop":{"skip_higher":"a"}},"cells":[{"settings":[{"key":"a","value":"1"}]},{"settings":[{"key":"a","value":"2"}]}],"steps":[{"cell":0,"attempts":[{"run_id":"r","state":"done","broken":"b"}]},{"cell":1,"skipped":"../r"}]}`)
 	f.Add(`{"version":2}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := decode([]byte(text))
@@ -251,7 +353,11 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		s.Length()
-		for _, step := range s.Steps { // what is read can be relied on
+		for i, step := range s.Steps { // what is read can be relied on
+			s.Lower(i)
+			if s.SkippedBy(i); filepath.Dir(filepath.Join("dir", step.Skipped)) != "dir" && step.Skipped != "" {
+				t.Fatalf("run %q leads out of the folder", step.Skipped)
+			}
 			if s.Cells[step.Cell].Title(); len(s.Cells[step.Cell].Settings) != len(s.Cells[0].Settings) {
 				t.Fatal("cells differ in what is varied")
 			}

@@ -31,6 +31,8 @@ type File struct {
 	Rules      Rules
 	Loads      []spec.Pair // of loads alone
 	SLO        []objective.Objective
+
+	SkipWhere string // where Rules.Stop.SkipHigher stands, for errors
 }
 
 // Dimension is a property and what it is varied over. The property may be "workload".
@@ -75,6 +77,9 @@ type Hook struct {
 type Stop struct {
 	Failures int      `json:"failures"` // after so many failed runs without one that did not
 	Within   Duration `json:"within"`   // no run begins that would not end within; 0: no bound
+	// SkipHigher is the property of which, once a run has broken an objective, no run with a higher value begins
+	// that is of the same repeat and equal in all else; "": none.
+	SkipHigher string `json:"skip_higher,omitempty"`
 }
 
 // Words of a study file.
@@ -254,6 +259,10 @@ func (r *reader) file(f *File, root *plainyaml.Node) {
 			r.each(e.Value, "stop", map[string]func(plainyaml.Entry){
 				"failures": func(e plainyaml.Entry) { f.Rules.Stop.Failures = r.count(e, 1, maxSteps) },
 				"within":   func(e plainyaml.Entry) { f.Rules.Stop.Within = r.span(e, time.Second, 365*24*time.Hour) },
+				"skip-higher": func(e plainyaml.Entry) {
+					f.Rules.Stop.SkipHigher, _ = r.text(e.Value)
+					f.SkipWhere = r.name + ":" + e.Value.Where()
+				},
 			})
 		},
 	})

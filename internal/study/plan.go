@@ -68,8 +68,10 @@ func (c *Cell) Length() time.Duration {
 
 // Step is one run of a plan.
 type Step struct {
-	Cell     int       `json:"cell"`   // index
-	Repeat   int       `json:"repeat"` // from 1 on
+	Cell   int `json:"cell"`   // index
+	Repeat int `json:"repeat"` // from 1 on
+	// Skipped is the run that broke an objective at a lower value, so that this one is not made; "": it is, or was.
+	Skipped  string    `json:"skipped,omitempty"`
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
@@ -143,10 +145,41 @@ func (f *File) check() error {
 			break
 		}
 	}
+	if err := f.checkSkip(); err != nil {
+		errs = append(errs, err)
+	}
 	if len(f.Vary) == 0 && len(f.Variants) == 0 {
 		errs = append(errs, errors.New("nothing is varied: name a property with values under vary (--threads 1,2,4), or variants"))
 	}
 	return errors.Join(errs...)
+}
+
+// checkSkip refuses a rule that could never skip a run.
+func (f *File) checkSkip() error {
+	key := f.Rules.Stop.SkipHigher
+	if key == "" {
+		return nil
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: skip-higher %s: %s", f.SkipWhere, key, fmt.Sprintf(format, args...))
+	}
+	i := slices.IndexFunc(f.Vary, func(d Dimension) bool { return d.Key == key })
+	if i < 0 {
+		var varied []string
+		for _, d := range f.Vary {
+			varied = append(varied, d.Key)
+		}
+		return fail("is not varied: want a property that is (%s)", cmp.Or(strings.Join(varied, ", "), "none"))
+	}
+	for _, v := range f.Vary[i].Values {
+		if _, err := spec.ParseRate(v.Value); err != nil {
+			return fail("is varied over %s, which is no number above 0", v.Value)
+		}
+	}
+	if len(f.SLO) == 0 {
+		return fail("there is no objective that could be broken: want slo (--slo)")
+	}
+	return nil
 }
 
 // combination is a cell in the making.

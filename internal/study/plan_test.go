@@ -162,6 +162,9 @@ func TestPlanFaults(t *testing.T) {
 		"vary: {threadcount: [1, 2]}\nslo: READ response p99 < 5ms":                         "has no response time",
 		"vary: {maxexecutiontime: [1, 20]}\nhooks: {during: {at: 5s, command: x}}":          "lies behind the end of a run of 1s",
 		"load: once\nvary: {threadcount: [1, 2]}\nload-properties: {threadcuont: 1}":        "s.yaml:3:19: threadcuont=1",
+		"vary: {threadcount: [1, 2]}\nslo: errors < 1%\nstop: {skip-higher: target}":        "s.yaml:3:21: skip-higher target: is not varied: want a property that is (threadcount)",
+		"vary: {driver: [rawkv, stream]}\nslo: errors < 1%\nstop: {skip-higher: driver}":    "s.yaml:3:21: skip-higher driver: is varied over rawkv, which is no number",
+		"vary: {threadcount: [1, 2]}\nstop: {skip-higher: threadcount}":                     "s.yaml:2:21: skip-higher threadcount: there is no objective",
 		"vary: {threadcount: [1, 2]}\nproperties: {readproportion: 0, updateproportion: 0}": "",
 	} {
 		f, err := Parse("s.yaml", []byte(text))

@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/atomicfile"
 	"github.com/kvbench/kvbench/internal/dirlock"
 	"github.com/kvbench/kvbench/internal/plainfile"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/spec"
 )
 
 // RecordFile is the record of a study, in its folder, in which the folders of its runs are as well.
@@ -46,12 +49,14 @@ type Study struct {
 
 // Attempt is one try at a step.
 type Attempt struct {
-	RunID string    `json:"run_id"` // chosen before the run, whether or not it came to be
-	State State     `json:"state"`
-	Code  int       `json:"code"` // of its verdict, see package exitcode
-	Why   string    `json:"why,omitempty"`
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end,omitzero"`
+	RunID string `json:"run_id"` // chosen before the run, whether or not it came to be
+	State State  `json:"state"`
+	Code  int    `json:"code"` // of its verdict, see package exitcode
+	Why   string `json:"why,omitempty"`
+	// Broken is the first objective that a run which is done did not keep, and how; "": it kept all, or had none.
+	Broken string    `json:"broken,omitempty"`
+	Start  time.Time `json:"start"`
+	End    time.Time `json:"end,omitzero"`
 }
 
 // State is what became of an attempt.
@@ -65,8 +70,8 @@ const (
 	Interrupted State = "interrupted" // by the user, or with the process
 )
 
-// Done tells whether a step needs no other attempt.
-func (s *Step) Done() bool { return s.Last() != nil && s.Last().State == Done }
+// Done tells whether a step needs no other attempt: it was carried out, or is skipped.
+func (s *Step) Done() bool { return s.Skipped != "" || s.Last() != nil && s.Last().State == Done }
 
 // Last is the latest attempt; nil if there is none.
 func (s *Step) Last() *Attempt {
@@ -156,6 +161,9 @@ func decode(text []byte) (*Study, error) {
 		if step.Cell < 0 || step.Cell >= len(s.Cells) {
 			return nil, fmt.Errorf("step %d is of cell %d, of %d", i, step.Cell, len(s.Cells))
 		}
+		if err := results.CheckName(step.Skipped); step.Skipped != "" && err != nil {
+			return nil, fmt.Errorf("step %d: skipped since %w", i, err)
+		}
 		for _, a := range step.Attempts {
 			if err := results.CheckName(a.RunID); err != nil {
 				return nil, fmt.Errorf("step %d: %w", i, err)
@@ -196,6 +204,71 @@ func (s *Study) Left() (n int) {
 		}
 	}
 	return n
+}
+
+// Lower returns the run, and its cell, because of which a step is skipped by [Stop.SkipHigher]: one of the same repeat, at the lowest
+// value that broke an objective, of a cell that differs in that value alone. Nil if there is none.
+func (s *Study) Lower(i int) (*Attempt, *Cell) {
+	var (
+		run  *Attempt
+		cell *Cell
+		of   = s.Cells[s.Steps[i].Cell]
+		key  = s.Rules.Stop.SkipHigher
+		most = of.number(key)
+	)
+	if key == "" {
+		return nil, nil
+	}
+	for k := range s.Steps {
+		step := &s.Steps[k]
+		a, c := step.Last(), &s.Cells[step.Cell]
+		if a == nil || a.State != Done || a.Broken == "" || step.Repeat != s.Steps[i].Repeat || !c.sameBut(&of, key) {
+			continue
+		}
+		if v := c.number(key); v < most {
+			run, cell, most = a, c, v
+		}
+	}
+	return run, cell
+}
+
+// SkippedBy says why a step was skipped.
+func (s *Study) SkippedBy(i int) string {
+	for k := range s.Steps {
+		if a := s.Steps[k].Last(); a != nil && a.RunID == s.Steps[i].Skipped {
+			return "at " + s.Cells[s.Steps[k].Cell].Title() + " " + a.Broken
+		}
+	}
+	return "run " + s.Steps[i].Skipped + " broke an objective"
+}
+
+// Skipped returns how many steps are not made, since an objective was broken at a lower value.
+func (s *Study) Skipped() (n int) {
+	for i := range s.Steps {
+		if s.Steps[i].Skipped != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// number is the value of a property that is varied over numbers; NaN, which is neither lower nor higher than another, if it is not.
+func (c *Cell) number(key string) float64 {
+	for _, s := range c.Settings {
+		if s.Key == key {
+			if v, err := spec.ParseRate(s.Value); err == nil {
+				return v
+			}
+		}
+	}
+	return math.NaN()
+}
+
+// sameBut tells whether cells differ in one property at most.
+func (c *Cell) sameBut(other *Cell, key string) bool {
+	return c.Variant == other.Variant && slices.EqualFunc(c.Settings, other.Settings, func(a, b Setting) bool {
+		return a.Key == b.Key && (a.Key == key || a.Value == b.Value)
+	})
 }
 
 // Length is how long the steps that are left take at least, and how many of them end by count, so that nobody knows.
