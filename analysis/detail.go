@@ -47,7 +47,8 @@ func (s *Span) add(v float64) {
 // maxSpans is how many columns a track has at most: its chart is small.
 const maxSpans = 120
 
-// tracks grow by the intervals of all workers, each worker's in the order of time.
+// tracks grow by the intervals of all workers, each worker's in the order of time. Those of different workers may be
+// added at the same time, as may what is the stores'.
 type tracks struct {
 	width    time.Duration // of a column
 	columns  int
@@ -119,6 +120,14 @@ func (t *tracks) add(worker int, iv *results.Interval) {
 		if iv.Host.Cores > 0 {
 			track.CPU[column].add(min(1, iv.Host.CPU.Seconds()/took/float64(iv.Host.Cores)))
 		}
+	}
+}
+
+// addStores counts what was sent to the stores in an interval of any worker.
+func (t *tracks) addStores(iv *results.Interval) {
+	middle := iv.Start + (iv.End-iv.Start)/2
+	if int(middle/t.width) >= t.columns {
+		return
 	}
 	bin := int(middle / t.binAt)
 	t.told[bin] = true

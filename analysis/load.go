@@ -5,6 +5,7 @@ package analysis
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"sync"
@@ -136,63 +137,93 @@ func (r *Run) look(dir string, m results.Member) (*worker, error) {
 	return w, nil
 }
 
-// read merges the journals. Each is read by a goroutine of its own; they are
-// merged in the order of time, so that only one bin of the series is held.
+// stream is how one worker's intervals go to whoever merges them, and come back for the next ones.
+type stream struct{ full, free chan *results.Interval }
+
+func newStream() stream {
+	// One is being filled, one merged, and two wait between.
+	const intervals = 4
+	s := stream{make(chan *results.Interval, intervals), make(chan *results.Interval, intervals)}
+	for range intervals {
+		s.free <- new(results.Interval)
+	}
+	return s
+}
+
+// read merges the journals. Each is read by a goroutine of its own, which adds up what is the worker's; what is the fleet's is
+// added up in the order of time, so that only one bin of the series is held.
 func (r *Run) read() error {
+	end := time.Duration(0)
+	for _, w := range r.workers {
+		end = max(end, w.end)
+		r.byWorker = append(r.byWorker, &totals{})
+	}
 	var (
 		wg      sync.WaitGroup
-		streams = make([]chan *results.Interval, len(r.workers))
+		tracks  = newTracks(r.workers, end, r.record.Paced)
+		streams = make([]stream, len(r.workers))
 		errs    = make([]error, len(r.workers))
 		mu      sync.Mutex // of warnings
 	)
 	for i, w := range r.workers {
-		streams[i] = make(chan *results.Interval, 2)
+		streams[i] = newStream()
 		wg.Go(func() {
-			defer close(streams[i])
+			defer close(streams[i].full)
 			if !w.journal {
 				return
 			}
-			errs[i] = readJournal(w.dir, streams[i], func(err error) {
+			add := func(iv *results.Interval) {
+				r.byWorker[i].add(iv, &r.window)
+				tracks.add(i, iv)
+			}
+			errs[i] = readJournal(w.dir, streams[i], add, func(err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				r.damaged(w, err)
 			})
 		})
 	}
-	r.merge(streams)
+	heat := r.merge(streams, end, tracks)
 	wg.Wait()
+	r.detail = tracks.detail()
+	r.detail.Heat = heat
+	for i, t := range r.byWorker {
+		t.settle()
+		r.fleet.merge(t)
+		r.missing = append(r.missing, t.told.differ(r.workers[i].member.Name, r.record.Paced)...)
+	}
 	return errors.Join(errs...)
 }
 
-func readJournal(dir string, to chan<- *results.Interval, warn func(error)) error {
+// readJournal passes each interval of a journal to add, and then to the stream.
+func readJournal(dir string, to stream, add func(*results.Interval), warn func(error)) error {
 	j, err := results.OpenJournal(dir, warn)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	for iv, err := range j.All() {
-		if err != nil {
+	for {
+		iv := <-to.free
+		switch err := j.Next(iv); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
 			return fmt.Errorf("%s: %w", dir, err)
 		}
-		to <- iv
+		add(iv)
+		to.full <- iv
 	}
-	return nil
 }
 
-// merge adds up the intervals of all workers, the earliest first.
-func (r *Run) merge(streams []chan *results.Interval) {
-	end := time.Duration(0)
-	for _, w := range r.workers {
-		end = max(end, w.end)
-	}
-	series, tracks := newSeries(&r.window, end), newTracks(r.workers, end, r.record.Paced)
+// merge adds up the intervals of all workers, the earliest first, and returns the heat maps.
+func (r *Run) merge(streams []stream, end time.Duration, tracks *tracks) []Heat {
+	series := newSeries(&r.window, end)
 	r.blocks = newBlocks(&r.window)
 	r.sent = newSentBins(end)
 	r.course = newCourse(r, series)
 	heads := make([]*results.Interval, len(streams))
 	for i, s := range streams {
-		r.byWorker = append(r.byWorker, &totals{})
-		heads[i] = <-s
+		heads[i] = <-s.full
 	}
 	for {
 		first := -1
@@ -205,23 +236,18 @@ func (r *Run) merge(streams []chan *results.Interval) {
 			break
 		}
 		iv := heads[first]
-		heads[first] = <-streams[first]
-		r.byWorker[first].add(iv, &r.window)
 		series.add(iv)
-		tracks.add(first, iv)
+		tracks.addStores(iv)
 		r.answers.add(iv)
 		r.blocks.add(iv)
 		r.sent.add(iv)
 		r.course.add(iv)
+		streams[first].free <- iv
+		heads[first] = <-streams[first].full
 	}
-	r.series, r.detail = series.close(), tracks.detail()
-	r.detail.Heat = series.heat()
+	r.series = series.close()
 	r.blocks.close()
-	for i, t := range r.byWorker {
-		t.settle()
-		r.fleet.merge(t)
-		r.missing = append(r.missing, t.told.differ(r.workers[i].member.Name, r.record.Paced)...)
-	}
+	return series.heat()
 }
 
 // LoadAll loads the runs that paths stand for: directories of runs, or

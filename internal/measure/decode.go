@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// Packed is what a histogram has counted: the buckets in use, in rising order. It is not changed once it is made.
+// Packed is what a histogram has counted: the buckets in use, in rising order. The zero Packed is empty.
 type Packed struct {
 	highest int64 // where its range ends
 	total   int64
@@ -95,46 +95,40 @@ type Decoder struct {
 	zip    io.ReadCloser
 	limit  io.LimitedReader
 	plain  bytes.Buffer
-
-	// What is decoded, before it is copied to its size.
-	buckets []uint16
-	counts  []int64
 }
 
 // NewDecoder returns a decoder.
 func NewDecoder() *Decoder { return new(Decoder) }
-
-// maxCount bounds the count of a bucket, so that sums stay far from overflow.
-const maxCount = 1 << 52
 
 // maxPlain bounds what a histogram takes when it is not compressed: a varint of nine bytes for each bucket.
 const maxPlain = plainHeader + 9*buckets
 
 var errCut = errors.New("the histogram is cut short")
 
-// Decode reads one histogram in base64.
-func (d *Decoder) Decode(text []byte) (*Packed, error) {
+// Decode sets p to one histogram in base64, in the memory that p has. After an error p is empty.
+func (d *Decoder) Decode(p *Packed, text []byte) error {
+	*p = Packed{buckets: p.buckets[:0], counts: p.counts[:0]}
 	if err := d.inflate(text); err != nil {
-		return nil, err
+		return err
 	}
 	b := d.plain.Bytes()
 	if len(b) < plainHeader {
-		return nil, errCut
+		return errCut
 	}
 	digits, lowest := binary.BigEndian.Uint32(b[12:]), int64(binary.BigEndian.Uint64(b[16:]))
 	highest := int64(binary.BigEndian.Uint64(b[24:]))
 	switch length := int(int32(binary.BigEndian.Uint32(b[4:]))); {
 	case binary.BigEndian.Uint32(b)&^0xf0 != plainCookie&^0xf0:
-		return nil, fmt.Errorf("a histogram of encoding %#x, and this program reads V2, %#x", binary.BigEndian.Uint32(b), plainCookie)
+		return fmt.Errorf("a histogram of encoding %#x, and this program reads V2, %#x", binary.BigEndian.Uint32(b), plainCookie)
 	case length != len(b)-plainHeader:
-		return nil, fmt.Errorf("the histogram should hold %d bytes, and has %d", length, len(b)-plainHeader)
+		return fmt.Errorf("the histogram should hold %d bytes, and has %d", length, len(b)-plainHeader)
 	case binary.BigEndian.Uint32(b[8:]) != 0:
-		return nil, errors.New("the histogram's index is shifted")
+		return errors.New("the histogram's index is shifted")
 	case lowest != Lowest || digits != Digits || highest < 2*half || highest > Highest:
-		return nil, fmt.Errorf("the histogram holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
+		return fmt.Errorf("the histogram holds %d to %d with %d digits, and not %d to %d with %d: merging would lose values",
 			lowest, highest, digits, Lowest, Highest, Digits)
 	}
-	return d.fill(highest, b[plainHeader:])
+	return p.fill(highest, b[plainHeader:])
 }
 
 // inflate sets d.plain to what lies under base64, header and zlib.
@@ -175,50 +169,64 @@ func (d *Decoder) inflate(text []byte) error {
 	return err
 }
 
-// fill takes the counts, see [Encoder.encode].
-func (d *Decoder) fill(highest int64, payload []byte) (*Packed, error) {
-	total := int64(0)
-	if most := len(payload); cap(d.counts) < most { // each bucket in use takes a byte at least
-		d.buckets, d.counts = make([]uint16, 2*most), make([]int64, 2*most)
+// step is what one byte of a payload does: a count of a bucket, or so many empty ones. Which of the two a byte is
+// is as good as random, and a branch would be mispredicted. All are written as counts, and only those that are stay.
+type step struct{ buckets, count, used uint8 }
+
+// steps are those of the bytes that are a varint by themselves, as most are.
+var steps = func() (all [0x80]step) {
+	for b := range uint8(len(all)) {
+		switch n := b >> 1; {
+		case b == 0:
+			all[b] = step{buckets: 1}
+		case b&1 == 0:
+			all[b] = step{1, n, 1}
+		default:
+			all[b] = step{buckets: n + 1}
+		}
 	}
-	used, end := 0, int64(bucketOf(highest))+1
-	for i, at := 0, int64(0); i < len(payload); {
-		if c := payload[i]; c < 0x80 && c&1 == 0 && c > 0 && at < end { // a count of one byte, as most are
-			d.buckets[used], d.counts[used] = uint16(at), int64(c>>1)
-			used++
-			total += int64(c >> 1)
+	return all
+}()
+
+// fill takes the counts, see [Encoder.encode].
+func (p *Packed) fill(highest int64, payload []byte) error {
+	most := len(payload) // each bucket in use takes a byte at least
+	buckets, counts := slices.Grow(p.buckets, most)[:most], slices.Grow(p.counts, most)[:most]
+	used, total := uint(0), int64(0)
+	at, end := int64(0), int64(bucketOf(highest))+1
+	for i := 0; i < len(payload); {
+		if b := payload[i]; b < 0x80 && at < end {
+			s := &steps[b]
+			buckets[used], counts[used] = uint16(at), uint32(s.count)
+			used += uint(s.used)
+			total += int64(s.count)
+			at += int64(s.buckets)
 			i++
-			at++
 			continue
 		}
-		n, length := int64(payload[i]>>1)^-int64(payload[i]&1), 1
-		if payload[i] >= 0x80 {
-			if n, length = binary.Varint(payload[i:]); length <= 0 {
-				return nil, errCut
+		n, length := binary.Varint(payload[i:])
+		switch {
+		case length <= 0:
+			return errCut
+		case n < 0 && (n < -end || at-n > end):
+			return fmt.Errorf("the histogram has %d empty buckets from bucket %d on, of %d", -n, at, end)
+		case n < 0: // so many buckets are empty
+			at -= n
+		case at >= end || n > math.MaxUint32:
+			return fmt.Errorf("the histogram's count %d at bucket %d of %d cannot be", n, at, end)
+		default:
+			if n > 0 {
+				buckets[used], counts[used] = uint16(at), uint32(n)
+				used++
+				total += n
 			}
+			at++
 		}
 		i += length
-		if n < 0 { // so many buckets are empty
-			if n < -end || at-n > end {
-				return nil, fmt.Errorf("the histogram has %d empty buckets from bucket %d on, of %d", -n, at, end)
-			}
-			at -= n
-			continue
-		}
-		if at >= end || n > maxCount {
-			return nil, fmt.Errorf("the histogram's count %d at bucket %d of %d cannot be", n, at, end)
-		}
-		if n > 0 {
-			if total += n; total > maxCount {
-				return nil, errors.New("the histogram counts more than can be")
-			}
-			d.buckets[used], d.counts[used] = uint16(at), n
-			used++
-		}
-		at++
 	}
-	if total > maxCount {
-		return nil, errors.New("the histogram counts more than can be")
+	if at > end {
+		return fmt.Errorf("the histogram has %d buckets, of %d", at, end)
 	}
-	return newPacked(highest, total, d.buckets[:used], d.counts[:used]), nil
+	p.highest, p.total, p.buckets, p.counts = highest, total, buckets[:used], counts[:used]
+	return nil
 }

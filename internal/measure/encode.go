@@ -4,19 +4,23 @@ package measure
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
 	"math"
+
+	"github.com/klauspost/compress/zlib"
 )
 
 // Encoder writes histograms as HdrHistogram's interval logs have them: the V2
-// encoding (cookie 0x1c849313), compressed by zlib (0x1c849314), in base64. The format is
+// encoding (cookie 0x1c849313), in a stream of zlib (0x1c849314), in base64. The format is
 // that of encodeIntoCompressedByteBuffer in HdrHistogram's AbstractHistogram.java.
+//
+// The stream is stored, not compressed. Compressed, a histogram of a second takes about half the bytes, but
+// reading it back costs several times all else that is done with it, and each journal is read whole.
 //
 // The library's encoder makes a compressor, a megabyte of it, for each histogram.
 // That would be most of a worker's garbage, and a pause of milliseconds for the lanes that share
-// its core. An Encoder makes one. It is for one goroutine.
+// its core. An Encoder makes none. It is for one goroutine.
 type Encoder struct {
 	plain  []byte
 	packed bytes.Buffer
@@ -33,7 +37,7 @@ const (
 // NewEncoder returns an encoder.
 func NewEncoder() *Encoder {
 	e := new(Encoder)
-	e.zip = zlib.NewWriter(&e.packed)
+	e.zip, _ = zlib.NewWriterLevel(&e.packed, zlib.NoCompression) // fails only for a level that there is not
 	return e
 }
 

@@ -16,12 +16,19 @@ type Sum struct {
 func (s *Sum) Add(p *Packed) {
 	s.highest = max(s.highest, p.highest)
 	s.total += p.total
+	if p.large != nil {
+		for i, bucket := range p.buckets {
+			s.block(int(bucket >> halfBits))[bucket%half] += p.large[i]
+		}
+		return
+	}
 	at, block := -1, (*[half]int64)(nil)
+	counts := p.counts[:len(p.buckets)]
 	for i, bucket := range p.buckets {
 		if n := int(bucket >> halfBits); n != at { // buckets rise, and many stand in one block
 			at, block = n, s.block(n)
 		}
-		block[bucket%half] += p.count(i)
+		block[bucket%half] += int64(counts[i])
 	}
 }
 

@@ -49,6 +49,7 @@ type JournalReader struct {
 	secs    *lines[Second]
 	counts  *lines[count]
 	hists   *lines[histogram]
+	parser  *histogramParser // of hists
 	errs    *lines[errorsLine]
 	traffic *lines[trafficLine]
 
@@ -82,7 +83,8 @@ func OpenJournal(dir string, warn func(error)) (*JournalReader, error) {
 func (r *JournalReader) read(secs, counts, hists, errs, traffic io.Reader) {
 	r.secs = newLines(secs, SecondsFile, new(secondParser).parse)
 	r.counts = newLines(counts, CountsFile, parseCount)
-	r.hists = newLines(hists, HistogramsFile, histogramParser(measure.NewDecoder()))
+	r.parser = &histogramParser{decoder: measure.NewDecoder()}
+	r.hists = newLines(hists, HistogramsFile, r.parser.parse)
 	r.errs = newLines(errs, ErrorsFile, parseErrors)
 	r.traffic = newLines(traffic, TrafficFile, parseTraffic)
 }
@@ -100,7 +102,8 @@ func (r *JournalReader) Close() error {
 func (r *JournalReader) All() iter.Seq2[*Interval, error] {
 	return func(yield func(*Interval, error) bool) {
 		for {
-			iv, err := r.next()
+			iv := new(Interval)
+			err := r.Next(iv)
 			if err == io.EOF || !yield(iv, err) || err != nil {
 				return
 			}
@@ -108,8 +111,9 @@ func (r *JournalReader) All() iter.Seq2[*Interval, error] {
 	}
 }
 
-// next returns the next interval, or io.EOF after the last whole one.
-func (r *JournalReader) next() (*Interval, error) {
+// Next sets iv to the next interval, or returns io.EOF after the last whole one. What iv was before is overwritten:
+// a reader that is done with an interval hands it in again, and the next one needs no memory.
+func (r *JournalReader) Next(iv *Interval) error {
 	for {
 		second, err := r.secs.next()
 		var line *LineError
@@ -118,18 +122,21 @@ func (r *JournalReader) next() (*Interval, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if r.secs.done {
-			return nil, io.EOF
+			return io.EOF
 		}
 		if second.Start < r.last {
 			r.warn(fmt.Errorf("%s:%d: interval at %v left out: it is earlier than the one before", SecondsFile, r.secs.line, second.Start))
 			continue
 		}
 		r.last = second.End
-		iv := &Interval{Second: second}
-		return iv, r.fill(iv)
+		for _, h := range iv.Histograms {
+			r.parser.spare = append(r.parser.spare, h.Packed)
+		}
+		*iv = Interval{Second: second, Histograms: iv.Histograms[:0], Errors: iv.Errors[:0], Traffic: iv.Traffic[:0]}
+		return r.fill(iv)
 	}
 }
 
@@ -243,9 +250,12 @@ func parseCount(line []byte) (c count, err error) {
 	if text == "" || text == strings.TrimSpace(countsHeader) {
 		return c, errNoRecord
 	}
-	fields := strings.Split(text, ",")
-	if len(fields) < 6 {
-		return c, fmt.Errorf("%d columns, want 6", len(fields))
+	var fields [6]string
+	for i, rest := 0, text; i < len(fields); i++ {
+		var more bool
+		if fields[i], rest, more = strings.Cut(rest, ","); !more && i < len(fields)-1 {
+			return c, fmt.Errorf("%d columns, want 6", i+1)
+		}
 	}
 	if c.start, err = parseSeconds(fields[0]); err != nil {
 		return c, err
@@ -271,37 +281,54 @@ type histogram struct {
 // olderHighest is where the histograms of earlier versions of this program end: at a minute.
 const olderHighest = 60_000_000
 
-// histogramParser returns what reads a line of an interval log as HdrHistogram's log writers
-// make it: Tag=name,start,length,max,histogram.
-func histogramParser(decoder *measure.Decoder) func([]byte) (histogram, error) {
-	return func(line []byte) (h histogram, err error) {
-		if len(line) == 0 || line[0] == '#' || line[0] == '"' {
-			return h, errNoRecord
-		}
-		fields := bytes.SplitN(line, []byte(","), 5)
-		if len(fields) < 5 {
-			return h, fmt.Errorf("%d columns, want 5", len(fields))
-		}
-		var ok bool
-		if h.Tag, ok = ParseTag(string(bytes.TrimPrefix(fields[0], []byte("Tag=")))); !ok {
-			return h, fmt.Errorf("tag %q is unknown", fields[0])
-		}
-		if h.start, err = parseSeconds(string(fields[1])); err != nil {
-			return h, err
-		}
-		length, err := parseSeconds(string(fields[2]))
-		if err != nil {
-			return h, err
-		}
-		h.end = h.start + length
-		if h.Packed, err = decoder.Decode(fields[4]); err != nil {
-			return h, err
-		}
-		if highest := h.Highest(); highest != measure.Highest && highest != olderHighest {
-			return h, fmt.Errorf("it reaches to %d µs, and not to %d: merging would lose values", highest, measure.Highest)
-		}
-		return h, nil
+// histogramParser reads the lines of an interval log as HdrHistogram's log writers make them:
+// Tag=name,start,length,max,histogram.
+type histogramParser struct {
+	decoder *measure.Decoder
+	spare   []*measure.Packed // memory for the next ones
+}
+
+func (p *histogramParser) parse(line []byte) (h histogram, err error) {
+	if len(line) == 0 || line[0] == '#' || line[0] == '"' {
+		return h, errNoRecord
 	}
+	name, rest, _ := bytes.Cut(line, []byte(","))
+	start, rest, _ := bytes.Cut(rest, []byte(","))
+	length, rest, _ := bytes.Cut(rest, []byte(","))
+	_, text, ok := bytes.Cut(rest, []byte(","))
+	if !ok {
+		return h, fmt.Errorf("%d columns, want 5", bytes.Count(line, []byte(","))+1)
+	}
+	if h.Tag, ok = ParseTag(bytes.TrimPrefix(name, []byte("Tag="))); !ok {
+		return h, fmt.Errorf("tag %q is unknown", name)
+	}
+	if h.start, err = parseSeconds(string(start)); err != nil {
+		return h, err
+	}
+	took, err := parseSeconds(string(length))
+	if err != nil {
+		return h, err
+	}
+	h.end = h.start + took
+	h.Packed = p.take()
+	if err := p.decoder.Decode(h.Packed, text); err != nil {
+		return h, err
+	}
+	if highest := h.Highest(); highest != measure.Highest && highest != olderHighest {
+		return h, fmt.Errorf("it reaches to %d µs, and not to %d: merging would lose values", highest, measure.Highest)
+	}
+	return h, nil
+}
+
+// take returns a histogram to be overwritten.
+func (p *histogramParser) take() *measure.Packed {
+	n := len(p.spare)
+	if n == 0 {
+		return new(measure.Packed)
+	}
+	h := p.spare[n-1]
+	p.spare = p.spare[:n-1]
+	return h
 }
 
 // errorsLine is a line of errors.jsonl.

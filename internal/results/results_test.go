@@ -314,7 +314,7 @@ func TestForeignHistogram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := histogramParser(measure.NewDecoder())([]byte("Tag=lag,0,1,1," + string(text))); err == nil || !strings.Contains(err.Error(), "lose values") {
+		if _, err := (&histogramParser{decoder: measure.NewDecoder()}).parse([]byte("Tag=lag,0,1,1," + string(text))); err == nil || !strings.Contains(err.Error(), "lose values") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -551,14 +551,14 @@ func TestTags(t *testing.T) {
 				case q >= Lag:
 					tag.Row = 0
 				}
-				if got, ok := ParseTag(tag.String()); !ok || got != tag {
+				if got, ok := ParseTag([]byte(tag.String())); !ok || got != tag {
 					t.Fatalf("%v comes back as %v, %v", tag, got, ok)
 				}
 			}
 		}
 	}
 	for _, text := range []string{"", "READ", "READ.ok", "READ.ok.lag", "ok.service", "warmup.", "READ.error.service", "waited.service", "READ.ok.waited.service", "READ.waited.slot"} {
-		if _, ok := ParseTag(text); ok {
+		if _, ok := ParseTag([]byte(text)); ok {
 			t.Errorf("%q is taken for a tag", text)
 		}
 	}
@@ -633,8 +633,9 @@ func BenchmarkJournalRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
+	var read Interval
 	for range b.N {
-		if _, err := r.next(); err != nil {
+		if err := r.Next(&read); err != nil {
 			b.Fatal(err)
 		}
 	}

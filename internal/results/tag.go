@@ -3,9 +3,8 @@
 package results
 
 import (
-	"strings"
-
 	"github.com/kvbench/kvbench/internal/measure"
+	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -51,34 +50,28 @@ func (t Tag) String() string {
 	return name
 }
 
+// tagsByName are all tags that there are.
+var tagsByName = func() map[string]Tag {
+	tags := make(map[string]Tag)
+	for _, warmup := range []bool{false, true} {
+		for q := range Quantity(len(quantityNames)) {
+			for row := range measure.Row(measure.Rows) {
+				tag := Tag{warmup, row, q}
+				switch q {
+				case Lag, Lane, WaitedSlot:
+					tag.Row = 0
+				case WaitedService, WaitedResponse:
+					tag.Row = measure.RowOf(row.Kind(), workload.OK, store.OK)
+				}
+				tags[tag.String()] = tag
+			}
+		}
+	}
+	return tags
+}()
+
 // ParseTag is the inverse of [Tag.String].
-func ParseTag(text string) (t Tag, ok bool) {
-	text, t.Warmup = strings.CutPrefix(text, warmupPrefix)
-	for q := Lag; q <= WaitedSlot; q++ {
-		if text == quantityNames[q] {
-			t.Quantity = q
-			return t, true
-		}
-	}
-	for q := WaitedService; q <= WaitedResponse; q++ {
-		if kind, found := strings.CutSuffix(text, "."+quantityNames[q]); found {
-			t.Quantity = q
-			t.Row, ok = measure.ParseRow(kind + "." + workload.OK.String())
-			return t, ok
-		}
-	}
-	dot := strings.LastIndexByte(text, '.')
-	if dot < 0 {
-		return t, false
-	}
-	switch text[dot+1:] {
-	case quantityNames[Service]:
-		t.Quantity = Service
-	case quantityNames[Response]:
-		t.Quantity = Response
-	default:
-		return t, false
-	}
-	t.Row, ok = measure.ParseRow(text[:dot])
+func ParseTag(text []byte) (t Tag, ok bool) {
+	t, ok = tagsByName[string(text)]
 	return t, ok
 }
