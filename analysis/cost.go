@@ -105,6 +105,42 @@ func (c *Cost) Text() string {
 	return text
 }
 
+// CellCost is what the rates of several runs cost, on one cluster.
+type CellCost struct {
+	Currency        string  `json:"currency"`
+	ClusterPerMonth float64 `json:"cluster_per_month"`
+	ClientsPerMonth float64 `json:"clients_per_month"`
+
+	// Of a million answered operations; nil if a run says nothing of that, and Why says why.
+	ClusterPerMillion *Spread `json:"cluster_per_million_ops,omitempty"`
+	ClientsPerMillion *Spread `json:"clients_per_million_ops,omitempty"`
+	// AtMost is that these are upper bounds: in one run at least the cluster was not the limit, and Why says what was.
+	AtMost bool   `json:"at_most"`
+	Why    string `json:"why,omitempty"`
+}
+
+// cost is that of a cell's runs, of which there is one at least; nil if no prices are known.
+func (c *Cell) cost() *CellCost {
+	first := c.Runs[0].report.Cost
+	if first == nil {
+		return nil
+	}
+	all := &CellCost{Currency: first.Currency, ClusterPerMonth: first.ClusterPerMonth, ClientsPerMonth: first.ClientsPerMonth}
+	for _, r := range c.Runs {
+		one := r.report.Cost
+		if one.ClusterPerMillion == nil {
+			all.AtMost, all.Why = false, one.Why
+			return all
+		}
+		if one.AtMost && !all.AtMost {
+			all.AtMost, all.Why = true, one.Why
+		}
+	}
+	all.ClusterPerMillion = c.spread(func(p *Report) float64 { return *p.Cost.ClusterPerMillion })
+	all.ClientsPerMillion = c.spread(func(p *Report) float64 { return *p.Cost.ClientsPerMillion })
+	return all
+}
+
 // Value is price for performance: how many operations are answered for one unit of the currency.
 type Value struct {
 	Currency string  `json:"currency,omitempty"` // of both sides

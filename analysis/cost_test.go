@@ -117,3 +117,32 @@ func TestPriceForPerformance(t *testing.T) {
 		t.Error("a value without prices")
 	}
 }
+
+// What a cell costs is the median over its runs, and an upper bound, or unknown, if that is so of one of them.
+func TestCellCost(t *testing.T) {
+	t.Parallel()
+	paid := &prices.Prices{Currency: "USD", HoursPerMonth: 730, Cluster: 3.6, Clients: 0.36}
+	cell := func(paid *prices.Prices, runs ...Report) *Cell {
+		c := NewCell("")
+		for i := range runs {
+			runs[i].Phase = "run"
+			runs[i].Cost = newCost(&runs[i], paid)
+			c.Runs = append(c.Runs, CellRun{report: &runs[i]})
+		}
+		return c
+	}
+	server, target := Limit{By: ByServer}, Limit{By: ByTarget}
+	all := cell(paid, Report{OpsPerS: 10_000, Limit: server}, Report{OpsPerS: 40_000, Limit: server}, Report{OpsPerS: 20_000, Limit: server}).cost()
+	if s := all.ClusterPerMillion; math.Abs(s.Median-0.05) > 1e-9 || math.Abs(s.Min-0.025) > 1e-9 || math.Abs(s.Max-0.1) > 1e-9 || all.AtMost || all.Why != "" || math.Abs(all.ClientsPerMillion.Median-0.005) > 1e-9 || math.Abs(all.ClusterPerMonth-2628) > 1e-9 {
+		t.Errorf("%+v of %+v", s, all)
+	}
+	if one := cell(paid, Report{OpsPerS: 10_000, Limit: server}, Report{OpsPerS: 10_000, Limit: target}).cost(); !one.AtMost || !strings.Contains(one.Why, "asked for no more") || one.ClusterPerMillion == nil {
+		t.Errorf("one run met its target: %+v", one)
+	}
+	if one := cell(paid, Report{OpsPerS: 10_000, Limit: target}, Report{Limit: server}).cost(); one.AtMost || one.ClusterPerMillion != nil || one.ClientsPerMillion != nil || !strings.Contains(one.Why, "nothing was answered") {
+		t.Errorf("one run shows nothing: %+v", one)
+	}
+	if cell(nil, Report{OpsPerS: 10_000, Limit: server}).cost() != nil {
+		t.Error("a cost without prices")
+	}
+}

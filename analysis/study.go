@@ -45,6 +45,8 @@ type Cell struct {
 	// Of all answered operations.
 	ServiceUS  *CellLatency `json:"service_us,omitempty"`
 	ResponseUS *CellLatency `json:"response_us,omitempty"`
+	// Cost is nil if no prices are known.
+	Cost *CellCost `json:"cost,omitempty"`
 	// ClientLimit is how many of the runs the client was the limit of.
 	ClientLimit int `json:"client_limit"`
 
@@ -176,6 +178,7 @@ func (c *Cell) finish() {
 		}
 		return most
 	})
+	c.Cost = c.cost()
 	for _, r := range c.Runs {
 		if r.LimitBy == ByClient {
 			c.ClientLimit++

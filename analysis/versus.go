@@ -41,6 +41,9 @@ func (v *Versus) sentence(a, b *Cell) string {
 			parts = append(parts, v.part(d))
 		}
 	}
+	if value := v.Comparison.Value; value != nil {
+		parts = append(parts, value.Text())
+	}
 	text := strings.Join(parts, "; ")
 	for _, c := range []*Cell{a, b} {
 		broken := 0

@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,10 @@ func writeStudy(w io.Writer, s *analysis.Study, style Style) error {
 	t.line("")
 	t.table(latencies, left, -1)
 	t.line("")
+	if costs := costRows(s); costs != nil {
+		t.table(costs, left, len(costs[0])-1)
+		t.line("")
+	}
 	if knees := kneeTexts(s); knees != nil {
 		for _, k := range knees {
 			t.prose("knee     ", bold, k)
@@ -105,8 +110,12 @@ func studyNote(s *analysis.Study) string {
 	case paced:
 		time = response
 	}
+	cost := ""
+	if costRows(s) != nil {
+		cost = " What a million operations cost is the median over the repeats, too, and no more than that where the cluster may do more for the same."
+	}
 	return "Rate, in flight and CPU are medians over the repeats, with the least and the most of them. Latencies are " + time + ": percentiles of all repeats' " +
-		"histograms together, with the least and the most of one run. CPU is that of the busiest worker, of its cores."
+		"histograms together, with the least and the most of one run. CPU is that of the busiest worker, of its cores." + cost
 }
 
 // variants tells whether cells have names.
@@ -149,6 +158,60 @@ func studyRows(s *analysis.Study) (rates, latencies [][]string, left int) {
 		latencies = append(latencies, row)
 	}
 	return rates, latencies, left
+}
+
+// costRows say what cells cost, with their head first; nil if no prices are known.
+func costRows(s *analysis.Study) (rows [][]string) {
+	left := len(s.Varied)
+	head := append([]string{}, s.Varied...)
+	if variants(s) {
+		head = append(head, "variant")
+		left++
+	}
+	known := false
+	rows = [][]string{append(head, "cluster a month", "cluster a million ops", "", "clients a month", "clients a million ops", "because")}
+	for _, c := range s.Cells {
+		row := append([]string{}, c.Values...)
+		if variants(s) {
+			row = append(row, c.Variant)
+		}
+		cost := c.Cost
+		if cost == nil {
+			rows = append(rows, append(row, none, none, "", none, none, ""))
+			continue
+		}
+		known = true
+		money := func(v float64) string { return cost.Currency + " " + units.Number(v) }
+		million := func(v *analysis.Spread) (median, from string) {
+			if v == nil {
+				return "unknown", ""
+			}
+			if low, high := units.Number(v.Min), units.Number(v.Max); low != high {
+				from = low + "–" + high
+			}
+			median = money(v.Median)
+			if cost.AtMost {
+				median = "≤ " + median
+			}
+			return median, from
+		}
+		cluster, between := million(cost.ClusterPerMillion)
+		clients, monthly := none, none
+		if cost.ClientsPerMonth > 0 {
+			clients, _ = million(cost.ClientsPerMillion)
+			monthly = money(cost.ClientsPerMonth)
+		}
+		rows = append(rows, append(row, money(cost.ClusterPerMonth), cluster, between, monthly, clients, cost.Why))
+	}
+	if !known {
+		return nil
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+	}
+	return rows
 }
 
 // pooled shows a percentile of several runs together.
@@ -203,6 +266,7 @@ func versusRows(s *analysis.Study) (rows [][]string) {
 			head = append(head, analysis.Title(d.Metric))
 		}
 	}
+	priced := slices.ContainsFunc(s.Versus, func(v *analysis.Versus) bool { return v.Comparison.Value != nil })
 	// Of cells with a target and without, which have no time in common.
 	for _, v := range s.Versus[1:] {
 		for i, d := range v.Comparison.Deltas {
@@ -210,6 +274,10 @@ func versusRows(s *analysis.Study) (rows [][]string) {
 				head[at] = strings.TrimPrefix(strings.TrimPrefix(head[at], "service "), "response ")
 			}
 		}
+	}
+	judged := len(head)
+	if priced {
+		head = append(head, "operations for the money")
 	}
 	rows = [][]string{head}
 	for _, v := range s.Versus {
@@ -229,12 +297,29 @@ func versusRows(s *analysis.Study) (rows [][]string) {
 				row = append(row, signedPercent(d.Change)+" "+d.NoiseText())
 			}
 		}
-		for len(row) < len(head) {
+		for len(row) < judged {
 			row = append(row, none)
 		}
-		rows = append(rows, row[:len(head)])
+		row = row[:judged]
+		if priced {
+			row = append(row, valueChange(v.Comparison.Value))
+		}
+		rows = append(rows, row)
 	}
 	return rows
+}
+
+// valueChange is how price for performance changes.
+func valueChange(v *analysis.Value) string {
+	switch {
+	case v == nil:
+		return none
+	case v.Judged == analysis.Unknown:
+		return "unknown"
+	case v.Judged == analysis.Noise:
+		return signedPercent(v.Change) + " (noise)"
+	}
+	return signedPercent(v.Change)
 }
 
 // versusText is the sentence of a comparison, with where it is of.
@@ -281,6 +366,11 @@ func writeStudyCSV(w io.Writer, s *analysis.Study) error {
 			head = append(head, time+name, time+name+"_min", time+name+"_max")
 		}
 	}
+	head = append(head, "currency", "cluster_per_month", "clients_per_month")
+	for _, name := range []string{"cluster_per_million_ops", "clients_per_million_ops"} {
+		head = append(head, name, name+"_min", name+"_max")
+	}
+	head = append(head, "cost_at_most", "cost_why")
 	if err := out.Write(head); err != nil {
 		return err
 	}
@@ -295,6 +385,7 @@ func writeStudyCSV(w io.Writer, s *analysis.Study) error {
 				row = append(row, spreadFields(p.Spread())...)
 			}
 		}
+		row = append(row, costFields(c.Cost)...)
 		for i := range row {
 			row[i] = printable(row[i])
 		}
@@ -304,6 +395,17 @@ func writeStudyCSV(w io.Writer, s *analysis.Study) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// costFields are the columns of a cost; empty where there is none.
+func costFields(c *analysis.CellCost) []string {
+	if c == nil {
+		return make([]string, 11)
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	fields := []string{c.Currency, number(c.ClusterPerMonth), number(c.ClientsPerMonth)}
+	fields = append(append(fields, spreadFields(c.ClusterPerMillion)...), spreadFields(c.ClientsPerMillion)...)
+	return append(fields, strconv.FormatBool(c.AtMost), c.Why)
 }
 
 // spreadFields are the numbers of a spread; empty where there are none.

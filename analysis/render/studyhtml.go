@@ -29,6 +29,7 @@ type studyView struct {
 	Failed, Skipped          []string
 	Charts                   []template.HTML
 	Rates, Latencies, Versus *grid
+	Costs                    *grid // nil: no prices are known
 	Runs                     []studyRun
 }
 
@@ -44,6 +45,9 @@ func writeStudyHTML(w io.Writer, s *analysis.Study) error {
 	rates, latencies, left := studyRows(s)
 	v.Rates = &grid{Caption: "Rates", Head: rates[0], Rows: rates[1:], Left: left}
 	v.Latencies = &grid{Caption: "Latencies", Head: latencies[0], Rows: latencies[1:], Left: left}
+	if rows := costRows(s); rows != nil {
+		v.Costs = &grid{Caption: "Costs", Head: rows[0], Rows: rows[1:], Left: left}
+	}
 	if rows := versusRows(s); rows != nil {
 		v.Versus = &grid{Caption: "Relative change", Head: rows[0], Rows: rows[1:], Left: left}
 		for _, c := range s.Versus {
@@ -136,6 +140,12 @@ func (d *drawing) sweep(s *analysis.Study) (charts []template.HTML) {
 	}
 	add("In flight"+by, "medians of the repeats, with the least and the most", chart.Number, func(c *analysis.Cell) *analysis.Spread { return c.InFlight })
 	add("CPU of the busiest worker"+by, "of its cores; medians of the repeats, with the least and the most", chart.Share, func(c *analysis.Cell) *analysis.Spread { return c.ClientCPU })
+	add("What a million operations cost"+by, "of the cluster, in the currency of the prices; no more than that where the cluster may do more for the same", chart.Number, func(c *analysis.Cell) *analysis.Spread {
+		if c.Cost == nil {
+			return nil
+		}
+		return c.Cost.ClusterPerMillion
+	})
 	return charts
 }
 

@@ -54,7 +54,7 @@ func (r *reportFlags) add(cmd *cobra.Command, formats []render.Format) {
 	f := cmd.Flags()
 	f.StringVar(&r.name, "format", string(render.Text), "of the report: "+render.List(formats))
 	f.BoolVar(&r.json, "json", false, "short for --format json")
-	if slices.Contains(formats, render.CSV) {
+	if slices.Contains(formats, render.HGRM) { // one run's latencies, in all their detail
 		f.Var(&r.percentiles, "percentiles", "of latencies to show, as in 50,75,99,99.9 (default 50,90,95,99,99.9,99.99)")
 	}
 	f.Var(&r.prices, "prices", "a YAML `file` of what the nodes of cluster and clients cost (kvbench help prices): adds what a million operations cost, and a month")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -28,6 +29,7 @@ import (
 	"github.com/kvbench/kvbench/internal/coordinator"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/plainfile"
+	"github.com/kvbench/kvbench/internal/prices"
 	"github.com/kvbench/kvbench/internal/printable"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/study"
@@ -212,6 +214,9 @@ func (st *studying) begin(args []string) error {
 		Name: file.Name, Command: commandLine(st.env.found, st.app.args), Versions: map[string]string{"kvbench": version, "go": runtime.Version()},
 		Limits: limits, Rules: file.Rules, Cells: plan.Cells, Steps: plan.Steps,
 	}
+	if s.Prices, err = st.prices(file); err != nil {
+		return usage(err)
+	}
 	if st.dry {
 		return st.show(&s)
 	}
@@ -275,6 +280,25 @@ func (st *studying) file(args []string) (*study.File, error) {
 	}
 	f.SLO = append(f.SLO, st.bench.limits.SLO...)
 	return f, r.Check()
+}
+
+// prices are the paths of the files of prices, by variant, each of which has been read.
+func (st *studying) prices(f *study.File) (map[string]string, error) {
+	if given := st.report.prices; given.Prices != nil {
+		f.Prices = []spec.Pair{{Value: given.Path, Where: "--prices"}}
+	}
+	paths := make(map[string]string)
+	for _, p := range f.Prices {
+		if _, err := prices.ReadFile(p.Value); err != nil {
+			return nil, fmt.Errorf("%s: prices: %w", p.Where, err)
+		}
+		absolute, err := filepath.Abs(p.Value)
+		if err != nil {
+			return nil, err
+		}
+		paths[p.Key] = absolute
+	}
+	return paths, nil
 }
 
 // varied is what flags say is varied.
@@ -480,13 +504,31 @@ func reportStudy(a *app, report *reportFlags, s *study.Study) error {
 	if err != nil {
 		return err
 	}
-	d := studied(s)
+	d := studied(s, pricesOf(a, report, s))
 	if format == render.HTML {
 		if err := pages(d, s, report.file); err != nil {
 			return err
 		}
 	}
 	return report.show(a, func(w io.Writer, style render.Style) error { return render.Study(w, d, format, style) })
+}
+
+// pricesOf are the prices of a study's variants: those that the flag names, of all, or those of the study's own files. What a file that
+// cannot be read is of costs nobody knows what.
+func pricesOf(a *app, report *reportFlags, s *study.Study) map[string]*prices.Prices {
+	if p := report.prices.Prices; p != nil {
+		return map[string]*prices.Prices{"": p}
+	}
+	all := make(map[string]*prices.Prices)
+	for _, variant := range slices.Sorted(maps.Keys(s.Prices)) {
+		p, err := prices.ReadFile(s.Prices[variant])
+		if err != nil {
+			fmt.Fprintln(a.stderr, "kvbench: "+printable.Text("what the runs cost is not known: "+err.Error()+"; name another file with --prices"))
+			continue
+		}
+		all[variant] = p
+	}
+	return all
 }
 
 // runPage is the page of a run in its folder, to which that of the study leads.
@@ -533,7 +575,7 @@ func writePage(path, dir string) error {
 }
 
 // studied summarizes the runs of a study, and compares its variants, which follow each other in its cells.
-func studied(s *study.Study) *analysis.Study {
+func studied(s *study.Study, prices map[string]*prices.Prices) *analysis.Study {
 	d := analysis.NewStudy(s.ID, s.Name)
 	d.Steps, d.Left, d.Skipped, d.Ended = len(s.Steps), s.Left(), s.Skipped(), s.Ended
 	var first *analysis.Cell // of those that differ in their variant alone
@@ -547,7 +589,7 @@ func studied(s *study.Study) *analysis.Study {
 			}
 			cell.Values = append(cell.Values, v.Value)
 		}
-		runs := measuredRuns(s, i, cell)
+		runs := measuredRuns(s, i, cell, cmp.Or(prices[c.Variant], prices[""]))
 		d.Cells = append(d.Cells, cell)
 		switch {
 		case first == nil || !slices.Equal(first.Values, cell.Values):
@@ -561,7 +603,7 @@ func studied(s *study.Study) *analysis.Study {
 }
 
 // measuredRuns adds to a cell what became of its runs, and returns those that count.
-func measuredRuns(s *study.Study, number int, cell *analysis.Cell) (runs []*analysis.Run) {
+func measuredRuns(s *study.Study, number int, cell *analysis.Cell, prices *prices.Prices) (runs []*analysis.Run) {
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		try := step.Last()
@@ -581,6 +623,7 @@ func measuredRuns(s *study.Study, number int, cell *analysis.Cell) (runs []*anal
 				cell.Fail(analysis.CellRun{RunID: try.RunID, Repeat: step.Repeat, Code: exitcode.Degraded, Text: "its results cannot be read: " + err.Error()})
 				continue
 			}
+			run.Price(prices)
 			cell.Add(run, step.Repeat)
 			runs = append(runs, run)
 		}

@@ -34,7 +34,10 @@ const (
 )
 
 // Flag is the value of a flag that names a file of prices.
-type Flag struct{ Prices *Prices }
+type Flag struct {
+	Path   string
+	Prices *Prices // nil: the flag was not given
+}
 
 func (f *Flag) String() string { return "" }
 
@@ -43,6 +46,7 @@ func (f *Flag) Type() string { return "file" }
 
 // Set reads the file.
 func (f *Flag) Set(path string) (err error) {
+	f.Path = path
 	f.Prices, err = ReadFile(path)
 	return err
 }

@@ -31,6 +31,7 @@ type File struct {
 	Rules      Rules
 	Loads      []spec.Pair // of loads alone
 	SLO        []objective.Objective
+	Prices     []spec.Pair // files of prices; Key is the variant that each is of, "" of all
 
 	SkipWhere string // where Rules.Stop.SkipHigher stands, for errors
 }
@@ -245,6 +246,13 @@ func (r *reader) file(f *File, root *plainyaml.Node) {
 						r.fail(n, "%v", err)
 					}
 				}
+			}
+		},
+		"prices": func(e plainyaml.Entry) {
+			if e.Value.IsMapping() {
+				f.Prices = r.pairs(e.Value)
+			} else if path, ok := r.text(e.Value); ok {
+				f.Prices = []spec.Pair{r.pair("", path, e.Value)}
 			}
 		},
 		"hooks": func(e plainyaml.Entry) {

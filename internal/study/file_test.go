@@ -27,6 +27,7 @@ pause: 5s
 load: once
 load-properties: {threadcount: 64}
 slo: READ service p99 < 5ms
+prices: {A: a.yaml, B: b.yaml}
 hooks:
   before: |
     one
@@ -54,7 +55,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("variants: %+v", f.Variants)
 	case r.Repeats != 3 || r.Order != Random || r.Seed != 7 || r.Pause != Duration(5*time.Second) || r.Load != Once || f.Loads[0].Value != "64":
 		t.Errorf("rules: %+v", r)
-	case len(f.SLO) != 1 || r.Stop.Failures != 5 || r.Stop.Within != Duration(2*time.Hour) || r.Stop.SkipHigher != "threadcount" || f.SkipWhere != "night.yaml:26:46":
+	case len(f.SLO) != 1 || len(f.Prices) != 2 || f.Prices[1].Key != "B" || f.Prices[1].Value != "b.yaml" || r.Stop.Failures != 5 || r.Stop.Within != Duration(2*time.Hour) || r.Stop.SkipHigher != "threadcount" || f.SkipWhere != "night.yaml:27:46":
 		t.Errorf("objectives or end: %+v, %+v", f.SLO, r.Stop)
 	case *r.Hooks.Before != Hook{Command: "one\ntwo\n", Timeout: hookTimeout} || *r.Hooks.After != Hook{Command: "repair", Timeout: hookTimeout} ||
 		*r.Hooks.During != Hook{Command: "kill it", At: Duration(15 * time.Second), Text: "killed it", Timeout: Duration(time.Second)}:

@@ -138,6 +138,11 @@ func (f *File) check() error {
 			}
 		}
 	}
+	for _, p := range f.Prices {
+		if p.Key != "" && !slices.ContainsFunc(f.Variants, func(v Variant) bool { return v.Name == p.Key }) {
+			errs = append(errs, fmt.Errorf("%s: prices of %s: there is no such variant", p.Where, p.Key))
+		}
+	}
 	n := max(1, len(f.Variants)) * f.Rules.Repeats
 	for _, d := range f.Vary {
 		if n *= len(d.Values); n > maxSteps {

@@ -165,6 +165,7 @@ func TestPlanFaults(t *testing.T) {
 		"vary: {threadcount: [1, 2]}\nslo: errors < 1%\nstop: {skip-higher: target}":        "s.yaml:3:21: skip-higher target: is not varied: want a property that is (threadcount)",
 		"vary: {driver: [rawkv, stream]}\nslo: errors < 1%\nstop: {skip-higher: driver}":    "s.yaml:3:21: skip-higher driver: is varied over rawkv, which is no number",
 		"vary: {threadcount: [1, 2]}\nstop: {skip-higher: threadcount}":                     "s.yaml:2:21: skip-higher threadcount: there is no objective",
+		"variants: {A: , B: }\nprices: {C: c.yaml}":                                         "s.yaml:2:10: prices of C: there is no such variant",
 		"vary: {threadcount: [1, 2]}\nproperties: {readproportion: 0, updateproportion: 0}": "",
 	} {
 		f, err := Parse("s.yaml", []byte(text))

@@ -42,6 +42,8 @@ type Study struct {
 	Cells    []Cell            `json:"cells"`
 	Steps    []Step            `json:"steps"` // in their order
 	Ended    string            `json:"ended,omitempty"`
+	// Prices are the paths of files with prices, which are read for each report, by variant; "": of all.
+	Prices map[string]string `json:"prices,omitempty"`
 
 	dir  string
 	lock *os.File
