@@ -188,7 +188,6 @@ func (r *Run) read() error {
 	r.detail = tracks.detail()
 	r.detail.Heat = heat
 	for i, t := range r.byWorker {
-		t.settle()
 		r.fleet.merge(t)
 		r.missing = append(r.missing, t.told.differ(r.workers[i].member.Name, r.record.Paced)...)
 	}

@@ -52,14 +52,14 @@ func (r *Run) seen(p *Report, o objective.Objective) *objective.Seen {
 	}
 	ok := sum(func(row measure.Row) bool { return row.Outcome() == workload.OK })
 	good := sum(answered)
-	waited, slots := r.fleet.inVain(of)
+	service, response, slots := r.fleet.inVain(of)
 	s := &objective.Seen{
 		Operations: sum(every).Operations,
 		Failed:     sum(func(row measure.Row) bool { return row.Outcome() == workload.Failed }).Operations,
-		Never:      (count(waited.service) + count(slots)) * int64(max(p.Plan.Batch, 1)),
+		Never:      (count(service) + count(slots)) * int64(max(p.Plan.Batch, 1)),
 		Slack:      p.slack(),
 		Answered:   ok.service,
-		NeverCalls: count(waited.service) + count(slots),
+		NeverCalls: count(service) + count(slots),
 		Unseen:     unseen(p, r.record),
 	}
 	if p.WindowS > 0 {
@@ -68,9 +68,9 @@ func (r *Run) seen(p *Report, o objective.Objective) *objective.Seen {
 	if p.Paced {
 		s.Target = p.TargetOps
 	}
-	inVain := []*hdrhistogram.Histogram{waited.service}
+	inVain := []*hdrhistogram.Histogram{service}
 	if o.Time == objective.Response {
-		s.Answered, inVain = ok.response, []*hdrhistogram.Histogram{waited.response, slots}
+		s.Answered, inVain = ok.response, []*hdrhistogram.Histogram{response, slots}
 	}
 	if least := merged(inVain...); least != nil {
 		s.Least = merged(s.Answered, least)

@@ -63,7 +63,6 @@ func (s simulated) run(t testing.TB, id int, random *rand.Rand) *Run {
 		r.blocks.add(iv)
 		level = s.phi*level + math.Sqrt(1-s.phi*s.phi)*s.wander*random.NormFloat64()
 	}
-	r.fleet.settle()
 	r.blocks.close()
 	return r
 }

@@ -16,10 +16,9 @@ import (
 // totals are what was measured of the window's operations, by a worker or, merged,
 // by the fleet.
 type totals struct {
-	open       map[results.Tag]*measure.Sum // what settle makes histograms of
-	rows       [measure.Rows]row
+	rows       [measure.Rows]cell
 	scanned    int64 // rows that scans returned
-	lag, lane  *hdrhistogram.Histogram
+	lag, lane  measure.Sum
 	deviations measure.Deviations
 	texts      map[errorKey][]string
 	traffic    map[string]*traffic // by store
@@ -27,7 +26,7 @@ type totals struct {
 
 	// What the rows do not contain.
 	waited  [workload.Kinds]waited
-	slots   *hdrhistogram.Histogram // how long slots that were skipped had waited
+	slots   measure.Sum // how long slots that were skipped had waited
 	started [workload.Kinds]int64
 	atEnd   measure.Unanswered // when the window ended
 
@@ -49,20 +48,27 @@ type totals struct {
 	rss      int64
 }
 
-// row is what was measured of one kind and outcome.
-type row struct {
+// cell is what was measured of one kind and outcome.
+type cell struct {
 	results.Count             // all of the window's operations
 	rate              counted // those that count for rates
-	service, response *hdrhistogram.Histogram
+	service, response measure.Sum
 }
 
-func (r *row) merge(o *row) {
-	r.Operations += o.Operations
-	r.Batches += o.Batches
-	r.RPCs += o.RPCs
-	r.rate.merge(o.rate)
-	mergeHDR(&r.service, o.service)
-	mergeHDR(&r.response, o.response)
+func (c *cell) merge(o *cell) {
+	c.Operations += o.Operations
+	c.Batches += o.Batches
+	c.RPCs += o.RPCs
+	c.rate.merge(o.rate)
+	c.service.Merge(&o.service)
+	c.response.Merge(&o.response)
+}
+
+// row is what cells come to together.
+type row struct {
+	results.Count
+	rate              counted
+	service, response *hdrhistogram.Histogram // nil: nothing was
 }
 
 // counted is a count of which some intervals lie in the window only in part.
@@ -103,7 +109,7 @@ func (t *totals) add(iv *results.Interval, w *window) {
 		if h.Warmup {
 			continue
 		}
-		t.opened(h.Tag).Add(h.Packed)
+		t.sumOf(h.Tag).Add(h.Packed)
 		if h.Quantity == results.WaitedService {
 			t.waited[h.Row.Kind()].began(iv.End, &h)
 		}
@@ -126,27 +132,24 @@ func (t *totals) add(iv *results.Interval, w *window) {
 	}
 }
 
-// opened returns the sum of the histograms of a tag.
-func (t *totals) opened(tag results.Tag) *measure.Sum {
-	if t.open == nil {
-		t.open = make(map[results.Tag]*measure.Sum)
+// sumOf returns where the histograms of a tag are added up.
+func (t *totals) sumOf(tag results.Tag) *measure.Sum {
+	switch tag.Quantity {
+	case results.Service:
+		return &t.rows[tag.Row].service
+	case results.Response:
+		return &t.rows[tag.Row].response
+	case results.Lag:
+		return &t.lag
+	case results.Lane:
+		return &t.lane
+	case results.WaitedService:
+		return &t.waited[tag.Row.Kind()].service
+	case results.WaitedResponse:
+		return &t.waited[tag.Row.Kind()].response
+	default:
+		return &t.slots
 	}
-	if t.open[tag] == nil {
-		t.open[tag] = new(measure.Sum)
-	}
-	return t.open[tag]
-}
-
-// settle makes histograms of what was added.
-func (t *totals) settle() {
-	for tag, sum := range t.open {
-		row, waited := &t.rows[tag.Row], &t.waited[tag.Row.Kind()]
-		*[...]**hdrhistogram.Histogram{
-			results.Service: &row.service, results.Response: &row.response, results.Lag: &t.lag, results.Lane: &t.lane,
-			results.WaitedSlot: &t.slots, results.WaitedService: &waited.service, results.WaitedResponse: &waited.response,
-		}[tag.Quantity] = sum.HDR()
-	}
-	t.open = nil
 }
 
 // addHost counts the part of a second that lies in the window.
@@ -191,15 +194,15 @@ func (t *totals) merge(o *totals) {
 	for i := range o.rows {
 		t.rows[i].merge(&o.rows[i])
 	}
-	mergeHDR(&t.lag, o.lag)
-	mergeHDR(&t.lane, o.lane)
+	t.lag.Merge(&o.lag)
+	t.lane.Merge(&o.lane)
 	t.deviations.Add(o.deviations)
 	t.scanned += o.scanned
 	for k := range o.waited {
 		t.waited[k].merge(&o.waited[k])
 		t.started[k] += o.started[k]
 	}
-	mergeHDR(&t.slots, o.slots)
+	t.slots.Merge(&o.slots)
 	t.atEnd.Calls += o.atEnd.Calls
 	t.atEnd.Oldest = max(t.atEnd.Oldest, o.atEnd.Oldest)
 	for key, texts := range o.texts {
@@ -243,13 +246,13 @@ func (t *totals) cpuShare() float64 {
 
 // sum adds up the rows that match.
 func (t *totals) sum(match func(measure.Row) bool) row {
-	var total row
+	var total cell
 	for i := range t.rows {
 		if match(measure.Row(i)) {
 			total.merge(&t.rows[i])
 		}
 	}
-	return total
+	return row{total.Count, total.rate, total.service.HDR(), total.response.HDR()}
 }
 
 // kinds is of how many kinds operations were answered.

@@ -45,7 +45,7 @@ type Hang struct {
 
 // waited is how long calls that were never answered had waited when they were given up.
 type waited struct {
-	service, response *hdrhistogram.Histogram
+	service, response measure.Sum
 	any               bool          // there are such calls
 	since             time.Duration // when the first of them was started
 }
@@ -54,8 +54,8 @@ func (w *waited) merge(o *waited) {
 	if o.any && (!w.any || o.since < w.since) {
 		w.any, w.since = true, o.since
 	}
-	mergeHDR(&w.service, o.service)
-	mergeHDR(&w.response, o.response)
+	w.service.Merge(&o.service)
+	w.response.Merge(&o.response)
 }
 
 // began notes since when calls have waited that an interval tells of: they are given up when the
@@ -75,9 +75,10 @@ func (t *totals) unanswered() *Unanswered {
 	return &Unanswered{t.atEnd.Calls, t.atEnd.Oldest.Seconds()}
 }
 
-// inVain is what never was answered, of the kinds that match: calls that were cut off, and for how long the slots had waited that
-// were skipped, of which it is not known which kind they would have been.
-func (t *totals) inVain(of func(workload.Kind) bool) (calls waited, slots *hdrhistogram.Histogram) {
+// inVain is for how long had waited what never was answered, of the kinds that match: calls that were cut off, since they were started and
+// since they were due, and slots that were skipped, of which it is not known which kind they would have been.
+func (t *totals) inVain(of func(workload.Kind) bool) (service, response, slots *hdrhistogram.Histogram) {
+	var calls waited
 	var started, all int64
 	for k := range workload.Kind(workload.Kinds) {
 		all += t.started[k]
@@ -86,36 +87,36 @@ func (t *totals) inVain(of func(workload.Kind) bool) (calls waited, slots *hdrhi
 			calls.merge(&t.waited[k])
 		}
 	}
-	return calls, scaled(t.slots, started, all)
+	return calls.service.HDR(), calls.response.HDR(), scaled(t.slots.HDR(), started, all)
 }
 
 // neverAnswered tells what the latencies of answered calls, of one kind or of all, do not contain; nil if that is nothing.
 func (t *totals) neverAnswered(row *row, of func(workload.Kind) bool, batch int, percentiles []float64) *NeverAnswered {
-	w, slots := t.inVain(of)
-	n := &NeverAnswered{CutOffCalls: count(w.service), SkippedSlots: count(slots)}
+	service, response, slots := t.inVain(of)
+	n := &NeverAnswered{CutOffCalls: count(service), SkippedSlots: count(slots)}
 	if n.CutOffCalls+n.SkippedSlots == 0 {
 		return nil
 	}
 	n.Operations = (n.CutOffCalls + n.SkippedSlots) * int64(max(batch, 1))
-	for _, h := range []*hdrhistogram.Histogram{w.service, w.response, slots} {
+	for _, h := range []*hdrhistogram.Histogram{service, response, slots} {
 		if count(h) > 0 {
 			n.OldestS = max(n.OldestS, float64(h.Max())/1e6)
 		}
 	}
 	if n.CutOffCalls > 0 {
-		n.ServiceUS = measure.LatencyOf(merged(row.service, w.service), percentiles...)
+		n.ServiceUS = measure.LatencyOf(merged(row.service, service), percentiles...)
 	}
-	if count(w.response)+count(slots) > 0 {
-		n.ResponseUS = measure.LatencyOf(merged(row.response, w.response, slots), percentiles...)
+	if count(response)+count(slots) > 0 {
+		n.ResponseUS = measure.LatencyOf(merged(row.response, response, slots), percentiles...)
 	}
 	return n
 }
 
 // never is how many calls were never answered: those that were cut off, and the slots that were skipped.
 func (t *totals) never() int64 {
-	n := count(t.slots)
+	n := t.slots.Count()
 	for k := range t.waited {
-		n += count(t.waited[k].service)
+		n += t.waited[k].service.Count()
 	}
 	return n
 }
@@ -171,10 +172,10 @@ func (r *Run) hang(all *row, silence *NoAnswer) *Hang {
 	for k := range r.fleet.waited {
 		w.merge(&r.fleet.waited[k])
 	}
-	if count(w.service) == 0 {
+	if w.service.Count() == 0 {
 		return nil
 	}
-	oldest := float64(w.service.Max())
+	oldest := float64(w.service.HDR().Max())
 	if oldest < float64(hangLeast.Microseconds()) {
 		return nil
 	}
@@ -186,7 +187,7 @@ func (r *Run) hang(all *row, silence *NoAnswer) *Hang {
 			return nil
 		}
 	}
-	return &Hang{Calls: w.service.TotalCount(), SinceS: w.since.Seconds(), OldestS: oldest / 1e6}
+	return &Hang{Calls: w.service.Count(), SinceS: w.since.Seconds(), OldestS: oldest / 1e6}
 }
 
 // text says what was never answered.

@@ -22,21 +22,7 @@ type Packed struct {
 	total   int64
 	buckets []uint16
 	counts  []uint32
-	large   []int64 // in place of counts, if one of them is too large for those
-}
-
-// newPacked copies counts to where they take little memory.
-func newPacked(highest, total int64, buckets []uint16, counts []int64) *Packed {
-	p := &Packed{highest: highest, total: total, buckets: slices.Clone(buckets)}
-	if total > math.MaxUint32 && slices.Max(counts) > math.MaxUint32 {
-		p.large = slices.Clone(counts)
-		return p
-	}
-	p.counts = make([]uint32, len(counts))
-	for i, n := range counts {
-		p.counts[i] = uint32(n)
-	}
-	return p
+	large   []int64 // in place of counts, if one of them might be too large for those
 }
 
 // count is that of the bucket in use numbered i.
@@ -47,15 +33,15 @@ func (p *Packed) count(i int) int64 {
 	return int64(p.counts[i])
 }
 
-// Pack returns what a histogram of the library, made with [Lowest] and [Digits], has counted.
+// Pack returns what a histogram of the library, made with [Lowest] and [Digits], has counted; nil if that is nothing.
 func Pack(h *hdrhistogram.PackedHistogram) *Packed {
-	var buckets []uint16
-	var counts []int64
+	var s Sum
 	h.ForEachBucket(func(us, count int64) bool {
-		buckets, counts = append(buckets, uint16(bucketOf(us))), append(counts, count)
+		s.Record(us, count)
 		return true
 	})
-	return newPacked(h.HighestTrackableValue(), h.TotalCount(), buckets, counts)
+	s.highest = h.HighestTrackableValue()
+	return s.Packed()
 }
 
 // Highest returns where the histogram's range ends, in microseconds: [Highest], or less in results of earlier versions.

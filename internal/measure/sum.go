@@ -2,7 +2,11 @@
 
 package measure
 
-import "github.com/HdrHistogram/hdrhistogram-go"
+import (
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
 
 // Sum is what many histograms have counted. Adding one touches only its buckets in use, which
 // the library's type finds anew for each value; memory is taken only where there are any. The zero Sum is empty.
@@ -68,19 +72,41 @@ func (s *Sum) Packed() *Packed {
 	if s.total == 0 {
 		return nil
 	}
-	var buckets []uint16
-	var counts []int64
+	used := 0
+	for _, b := range s.blocks {
+		if b == nil {
+			continue
+		}
+		for _, n := range b {
+			if n > 0 {
+				used++
+			}
+		}
+	}
+	p := &Packed{highest: s.highest, total: s.total, buckets: make([]uint16, 0, used)}
+	large := s.total > math.MaxUint32
+	if large {
+		p.large = make([]int64, 0, used)
+	} else {
+		p.counts = make([]uint32, 0, used)
+	}
 	for i, b := range s.blocks {
 		if b == nil {
 			continue
 		}
 		for j, n := range b {
-			if n > 0 {
-				buckets, counts = append(buckets, uint16(i<<halfBits+j)), append(counts, n)
+			switch {
+			case n == 0:
+				continue
+			case large:
+				p.large = append(p.large, n)
+			default:
+				p.counts = append(p.counts, uint32(n))
 			}
+			p.buckets = append(p.buckets, uint16(i<<halfBits+j))
 		}
 	}
-	return newPacked(s.highest, s.total, buckets, counts)
+	return p
 }
 
 // Count returns the number of values.
