@@ -3,6 +3,7 @@
 package playground
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,9 @@ import (
 
 // maxLockWait is for how long a pessimistic lock is waited for at a store; clients ask again (TiKV's wait-for-lock-timeout).
 const maxLockWait = time.Second
+
+// lateWake is how long after a lock is gone those are woken that it was not given to (TiKV's wake-up-delay-duration).
+const lateWake = 20 * time.Millisecond
 
 // lockWaits are the transactions that wait for a lock of another one, and so who waits for whom.
 type lockWaits struct {
@@ -27,6 +31,8 @@ type lockWait struct {
 	key               string
 	userKey           []byte
 	gone              chan struct{} // closed when the lock may be free
+	passed            chan struct{} // closed when it may be, and an older transaction comes first
+	isPassed          bool
 }
 
 // add lets a transaction wait for the holder of a key, unless that one waits, itself or by others, for this one. It must be called while
@@ -34,7 +40,7 @@ type lockWait struct {
 func (w *lockWaits) add(startTS, holderTS uint64, encoded, userKey []byte) (*lockWait, *kvrpcpb.Deadlock) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait := &lockWait{startTS: startTS, holderTS: holderTS, key: string(encoded), userKey: userKey, gone: make(chan struct{})}
+	wait := &lockWait{startTS: startTS, holderTS: holderTS, key: string(encoded), userKey: userKey, gone: make(chan struct{}), passed: make(chan struct{})}
 	if chain := w.path(holderTS, startTS, map[uint64]bool{}); chain != nil {
 		last := chain[len(chain)-1] // waits for a key that this transaction holds
 		d := &kvrpcpb.Deadlock{LockTs: holderTS, LockKey: userKey, DeadlockKeyHash: farm.Fingerprint64(last.userKey)}
@@ -87,7 +93,7 @@ func (w *lockWaits) remove(wait *lockWait) {
 	}
 }
 
-// wake wakes those that wait for keys whose locks are gone.
+// wake wakes the oldest transaction that waits for each of the keys whose locks are gone, and lets the others know.
 func (w *lockWaits) wake(keys [][]byte) {
 	if len(keys) == 0 {
 		return
@@ -95,9 +101,18 @@ func (w *lockWaits) wake(keys [][]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
-		for _, wait := range slices.Clone(w.byKey[string(key)]) {
-			w.remove(wait)
-			close(wait.gone)
+		waits := w.byKey[string(key)]
+		if len(waits) == 0 {
+			continue
 		}
+		oldest := slices.MinFunc(waits, func(a, b *lockWait) int { return cmp.Compare(a.startTS, b.startTS) })
+		for _, wait := range waits {
+			if wait != oldest && !wait.isPassed {
+				wait.isPassed = true
+				close(wait.passed)
+			}
+		}
+		w.remove(oldest)
+		close(oldest.gone)
 	}
 }

@@ -714,18 +714,31 @@ func (c *call) kvPessimisticLock(req *kvrpcpb.PessimisticLockRequest, resp *kvrp
 	}
 }
 
-// await waits until a lock is gone, and tells whether it is.
+// await waits until a lock may be gone, and tells whether it is so.
 func (c *call) await(wait *lockWait, until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
+	passed := false
 	select {
 	case <-wait.gone:
 		return true
+	case <-wait.passed:
+		passed = true
 	case <-timer.C:
 	case <-c.done:
 	}
+	if passed {
+		timer.Reset(min(lateWake, time.Until(until)))
+		select {
+		case <-wait.gone:
+			return true
+		case <-timer.C:
+		case <-c.done:
+			passed = false
+		}
+	}
 	c.storage.txn.waits.end(wait)
-	return false
+	return passed
 }
 
 // pessimisticLocking is one attempt to lock all keys of a request.

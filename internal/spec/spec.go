@@ -215,6 +215,7 @@ type Row struct {
 type Transactions struct {
 	Mode        string        // Optimistic or Pessimistic
 	Retries     int           // of a transaction that was lost to another one
+	Backoff     time.Duration // before the first of them, at most; 0: none
 	LockWait    time.Duration // Pessimistic: for how long a lock is waited for; 0: not at all
 	AsyncCommit bool
 	OnePhase    bool

@@ -311,8 +311,8 @@ func TestAllErrorsAtOnce(t *testing.T) {
 // tikv.type=txn chooses the driver, and what travels to the workers means the same there.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
-	s := mustParse(t, "tikv.type=TXN", "tikv.one_pc=false", "txn.mode=pessimistic", "txn.lockwait=50ms", "txn.retries=3", "txn.replicaread=mixed", "txn.priority=high")
-	want := Transactions{Mode: Pessimistic, Retries: 3, LockWait: 50 * time.Millisecond, AsyncCommit: true, Priority: High, Replicas: Mixed}
+	s := mustParse(t, "tikv.type=TXN", "tikv.one_pc=false", "txn.mode=pessimistic", "txn.lockwait=50ms", "txn.retries=3", "txn.backoff=500us", "txn.replicaread=mixed", "txn.priority=high")
+	want := Transactions{Mode: Pessimistic, Retries: 3, Backoff: 500 * time.Microsecond, LockWait: 50 * time.Millisecond, AsyncCommit: true, Priority: High, Replicas: Mixed}
 	if s.Driver != TxnKV || s.TiKV.API != TxnAPI || s.Txn != want {
 		t.Errorf("driver %s, %+v", s.Driver, s.Txn)
 	}

@@ -213,6 +213,8 @@ var table = slices.Concat(
 			func(s *Spec) *string { return &s.Txn.Mode }, Optimistic, Pessimistic),
 		number("txn.retries", "10", 0, 1<<20, "retries of a transaction that was lost to another one (write_conflict, deadlock, rolled_back); go-ycsb: 0",
 			func(s *Spec) *int { return &s.Txn.Retries }),
+		span("txn.backoff", "4ms", "the first retry waits for anything up to this, the next one for up to twice as long, and so on to 100 times; 0s: none waits",
+			func(s *Spec) *duration { return &s.Txn.Backoff }),
 		span("txn.lockwait", "10s", "pessimistic: for how long a lock is waited for, in whole milliseconds; 0s: not at all",
 			func(s *Spec) *duration { return &s.Txn.LockWait }),
 		boolean("tikv.async_commit", "true", "a transaction is committed once all of its keys are prewritten",

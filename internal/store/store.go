@@ -51,6 +51,9 @@ type Call struct {
 	// ForUpdate joins a Get with the Put that follows in the same call: a driver with transactions makes one of both.
 	ForUpdate bool
 
+	// Delay is how long after its start the driver waits before it makes the call. Those without transactions, which nobody makes again, do not wait.
+	Delay time.Duration
+
 	// Start is set by the lane when it submits the call.
 	Start time.Duration
 

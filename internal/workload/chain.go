@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/store"
@@ -15,6 +16,7 @@ import (
 // next call of the operation, and false when the operation is over and op.Result final.
 func (g *Generator) Continue(op *Operation) bool {
 	op.Result.RPCs += op.Call.RPCs
+	op.Call.Delay = 0
 	switch op.step {
 	case stepRead:
 		return g.afterRead(op)
@@ -45,14 +47,25 @@ func (g *Generator) Continue(op *Operation) bool {
 	}
 }
 
-// again tells whether a call is to be made again because its transaction was lost to another one, and counts that.
+// again tells whether a call is to be made again because its transaction was lost to another one, and when, and counts that.
 func (g *Generator) again(op *Operation) bool {
 	if !op.Call.Class.Lost() || op.retries == g.spec.Txn.Retries {
 		return false
 	}
 	op.retries++
 	op.Result.Retries++
+	op.Call.Delay = op.backoff(g.spec.Txn.Backoff)
 	return true
+}
+
+// mostBackoff is the longest wait before a retry, in first waits.
+const mostBackoff = 100
+
+// backoff returns how long to wait before the current retry: anything up to first, twice that before the next one, and so on. As in TiDB
+// (kv.BackOff), the whole of it is left to chance: transactions that have met once are to come apart.
+func (op *Operation) backoff(first time.Duration) time.Duration {
+	longest := first * time.Duration(min(1<<min(op.retries-1, 16), mostBackoff))
+	return time.Duration(op.random.below(int64(longest) + 1))
 }
 
 // failed counts n operations as failed if the call did.

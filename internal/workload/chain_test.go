@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kvbench/kvbench/internal/store"
 )
@@ -219,6 +220,53 @@ func TestLostTransactions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Before a lost transaction is made again, its first call waits: by chance, and longer after each loss, up to a bound.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	const first, retries = 8 * time.Millisecond, 12
+	m := newMemory()
+	g := generator(t, append(only("update"), "recordcount", "10", "tikv.type", "txn", "updatemissing", "true", "txn.backoff", first.String(), "txn.retries", fmt.Sprint(retries))...)
+	longest := map[int]time.Duration{} // by the attempt
+	attempt := 0
+	m.before = func(c *store.Call) {
+		switch {
+		case c.Verb == store.Put || attempt == 0:
+			if c.Delay != 0 {
+				t.Fatalf("a %v waits for %v in attempt %d", c.Verb, c.Delay, attempt)
+			}
+		case c.Delay < 0 || c.Delay > min(first<<(attempt-1), mostBackoff*first):
+			t.Fatalf("attempt %d waits for %v", attempt, c.Delay)
+		}
+		longest[attempt] = max(longest[attempt], c.Delay)
+		if c.Verb == store.Put {
+			c.Class, c.Err = store.Conflict, errors.New("write conflict")
+			attempt++
+		}
+	}
+	var op Operation
+	for i := range int64(500) {
+		attempt = 0
+		if m.run(g, &op, i); op.Result.Retries != retries {
+			t.Fatalf("%+v", op.Result)
+		}
+	}
+	for n, bound := 1, first; n <= retries; n, bound = n+1, min(2*bound, mostBackoff*first) {
+		if longest[n] < bound*9/10 { // 500 draws: not in 10^22 runs
+			t.Errorf("retry %d waits for %v at most, want up to %v", n, longest[n], bound)
+		}
+	}
+	g = generator(t, append(only("update"), "recordcount", "10", "tikv.type", "txn", "updatemissing", "true", "txn.backoff", "0s")...)
+	m.before = func(c *store.Call) {
+		if c.Delay != 0 {
+			t.Errorf("without back-off a call waits for %v", c.Delay)
+		}
+		if c.Verb == store.Put {
+			c.Class, c.Err = store.Conflict, errors.New("write conflict")
+		}
+	}
+	m.run(g, &op, 0)
 }
 
 // What was locked to be updated, and is not there, is unlocked.

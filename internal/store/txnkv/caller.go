@@ -35,8 +35,26 @@ func (r *caller) Context(ctx context.Context) context.Context { return r.trace.C
 func (r *caller) Do(ctx context.Context, c *store.Call) {
 	r.trace.Reset()
 	c.Found, c.FoundKeys, c.Swapped, c.Locked = c.Found[:0], c.FoundKeys[:0], false, false
-	err := r.do(ctx, c)
+	err := pause(ctx, c.Delay)
+	if err == nil {
+		err = r.do(ctx, c)
+	}
 	c.RPCs, c.Class, c.Err = r.trace.RPCs(), tikv.Classify(err), err
+}
+
+// pause waits, until ctx ends at most.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 func (r *caller) do(ctx context.Context, c *store.Call) error {
@@ -177,21 +195,31 @@ func (r *caller) getForUpdate(ctx context.Context, c *store.Call) error {
 	return nil
 }
 
-// lock locks keys as they are when the transaction begins: one that is newer is a conflict.
+// lock locks keys as they are by then. Others may have written them while it waited: as TiDB does, the transaction, which has read nothing
+// but what it locks, asks again as of now, and so keeps its age, by which those who wait are served.
 func (r *caller) lock(ctx context.Context, txn *transaction.KVTxn, keys [][]byte, values bool) (*kv.LockCtx, error) {
 	wait := r.options.LockWait.Milliseconds()
 	if wait == 0 {
 		wait = kv.LockNoWait
 	}
-	locks := kv.NewLockCtx(txn.StartTS(), wait, time.Now())
-	if values {
-		locks.InitReturnValues(len(keys))
-	}
 	own := make([][]byte, len(keys)) // what is rolled back is so in the background, when the call may have other keys
 	for i, key := range keys {
 		own[i] = bytes.Clone(key)
 	}
-	return locks, txn.LockKeys(ctx, locks, own...)
+	start := time.Now()
+	for at := txn.StartTS(); ; {
+		locks := kv.NewLockCtx(at, wait, start)
+		if values {
+			locks.InitReturnValues(len(keys))
+		}
+		err := txn.LockKeys(ctx, locks, own...)
+		if tikv.Classify(err) != store.Conflict || time.Since(start) >= r.options.LockWait {
+			return locks, err
+		}
+		if at, err = r.client.Timestamp(ctx); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // write commits a transaction: the one that has read what is written, if that was for update.

@@ -5,7 +5,9 @@ package txnkv_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -177,6 +179,60 @@ func TestForUpdate(t *testing.T) {
 			r.wants(other, "other", "b")
 		})
 	}
+}
+
+// A call that is to be made later is, and not at all if it is given up meanwhile.
+func TestDelay(t *testing.T) {
+	r := setUp(t)
+	_, s := r.open(goYCSB)
+	put := &store.Call{Verb: store.Put, Keys: keys("a"), Values: keys("late"), Delay: 30 * time.Millisecond}
+	r.must(s, put)
+	if took := put.End - put.Start; took < put.Delay {
+		t.Errorf("a call that should wait for %v took %v", put.Delay, took)
+	}
+	put.Values, put.Delay, put.Start = keys("never"), time.Hour, r.clk.Now()
+	s.Submit(put)
+	s.Cancel()
+	if done := s.Wait(r.clk.Now() + 20*time.Second); len(done) != 1 || put.Class != store.Cancelled {
+		t.Fatalf("after it was given up: %v: %v", put.Class, put.Err)
+	}
+	r.wants(s, "late", "a")
+}
+
+// Transactions that lock what others write wait for them, and are not lost: each adds one to the same key.
+func TestPessimisticTransactionsWait(t *testing.T) {
+	const threads, rounds = 8, 10
+	r := setUp(t)
+	d, s := r.open(txnkv.Options{Pessimistic: true, LockWait: 20 * time.Second, AsyncCommit: true, OnePhase: true})
+	r.put(s, "0", "a")
+	var all sync.WaitGroup
+	for lane := range threads {
+		all.Go(func() {
+			s, err := d.Open(1+lane, 1, r.clk)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range rounds {
+				c := &store.Call{Verb: store.Get, Keys: keys("a"), ForUpdate: true}
+				if class := r.do(s, c); class != store.OK {
+					t.Errorf("%v: %v", class, c.Err)
+					break
+				}
+				n, err := strconv.Atoi(string(c.Found[0]))
+				c.Verb, c.Values = store.Put, keys(strconv.Itoa(n+1))
+				if class := r.do(s, c); class != store.OK || err != nil {
+					t.Errorf("%v: %v, %v", class, c.Err, err)
+					break
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	r.wants(s, strconv.Itoa(threads*rounds), "a")
 }
 
 // Locks that nobody will come back for do not outlive the driver.
