@@ -162,11 +162,9 @@ func studyRows(s *analysis.Study) (rates, latencies [][]string, left int) {
 
 // costRows say what cells cost, with their head first; nil if no prices are known.
 func costRows(s *analysis.Study) (rows [][]string) {
-	left := len(s.Varied)
 	head := append([]string{}, s.Varied...)
 	if variants(s) {
 		head = append(head, "variant")
-		left++
 	}
 	known := false
 	rows = [][]string{append(head, "cluster a month", "cluster a million ops", "", "clients a month", "clients a million ops", "because")}

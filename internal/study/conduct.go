@@ -101,6 +101,8 @@ func (c *conduct) stopBroken(ctx context.Context) error {
 			return err
 		}
 		a.State, a.Code, a.Why = Interrupted, exitcode.Interrupted, "it was broken off with its process"
+		c.runner.Say(fmt.Sprintf("run %d of %d: %s, repeat %d: run %s was broken off with its process, and counts nowhere", i+1, len(c.Steps),
+			c.Cells[c.Steps[i].Cell].Title(), c.Steps[i].Repeat, a.RunID))
 	}
 	return c.save()
 }
