@@ -476,8 +476,8 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	paced := &fixture{seed: 1, workers: 3, warmup: 2 * time.Second, window: 10 * time.Second, target: 2000, wait: stall, result: mixed(50, 200, 0), cpu: 0.3,
 		lost: map[int]time.Duration{2: 9500 * time.Millisecond}, sent: sent}
-	unpaced := &fixture{seed: 2, workers: 2, window: 5 * time.Second, achieved: 900, cpu: 0.9, change: func(r *results.Run) {
-		maps.Copy(r.Spec, map[string]string{"tikv.clients": "1", "tikv.conncount": "4"})
+	unpaced := &fixture{seed: 2, workers: 2, window: 5 * time.Second, achieved: 900, cpu: 0.9, result: quick, change: func(r *results.Run) {
+		maps.Copy(r.Spec, map[string]string{"tikv.type": "txn", "tikv.clients": "1", "tikv.conncount": "4"})
 	}}
 	var runs []*Run
 	hung := &fixture{seed: 3, window: 4 * time.Second, target: 200, threads: 2, hang: 2500 * time.Millisecond}
@@ -508,7 +508,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, Hang{}, Unanswered{}, NeverAnswered{}, KindRow{}, ErrorRow{}, ObjectiveRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{},
+	for _, v := range []any{Document{}, Report{}, LostWorker{}, Limit{}, Hang{}, Unanswered{}, NeverAnswered{}, KindRow{}, ErrorRow{}, ObjectiveRow{}, WorkerRow{}, Point{}, Curve{}, Latency{}, Traffic{}, Transactions{}, TransactionRow{}, CommandRow{}, PhaseRow{}, Sent{}, PerMessage{}, Fallback{}, StoreRow{}, Comparison{}, Delta{}, results.Verdict{}, results.Verification{}, results.Problem{}, results.Plan{}, results.Cluster{}, results.Event{},
 		availability.Probe{}, availability.ClusterSeen{}, availability.StoreSeen{}, availability.Stall{}, availability.ReadBack{}, availability.BadWrite{}} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {

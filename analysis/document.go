@@ -109,6 +109,9 @@ type Report struct {
 	// Traffic is what the drivers sent; nil if they do not tell.
 	Traffic *Traffic `json:"traffic,omitempty"`
 
+	// Transactions is what the run's transactions cost; nil if it made none.
+	Transactions *Transactions `json:"transactions,omitempty"`
+
 	// Servers is what the stores said of themselves; nil if nobody asked them.
 	Servers *Servers `json:"servers,omitempty"`
 
@@ -184,6 +187,7 @@ type KindRow struct {
 	OpsPerS    float64  `json:"ops_per_s"`
 	Batches    int64    `json:"batches"`
 	RPCs       int64    `json:"rpcs"`
+	Retries    int64    `json:"retries"`
 	ServiceUS  *Latency `json:"service_us,omitempty"`
 	ResponseUS *Latency `json:"response_us,omitempty"`
 

@@ -93,6 +93,7 @@ func (r *Run) Report(percentiles ...float64) *Report {
 		p.TargetOps = math.Round(due/seconds*1e6) / 1e6
 	}
 	p.Traffic = r.fleet.sent(rate)
+	p.Transactions = r.transactions()
 	p.Servers = r.serversReport()
 	if r.fleet.inFlight > 0 {
 		p.InFlight = rate(r.fleet.inFlight)
@@ -156,7 +157,7 @@ func kindRow(kind, outcome string, sum *row, rate func(float64) float64, percent
 	return KindRow{
 		Kind: kind, Outcome: outcome,
 		Operations: sum.Operations, OpsPerS: rate(sum.rate.operations),
-		Batches: sum.Batches, RPCs: sum.RPCs,
+		Batches: sum.Batches, RPCs: sum.RPCs, Retries: sum.Retries,
 		ServiceUS: measure.LatencyOf(sum.service, percentiles...), ResponseUS: measure.LatencyOf(sum.response, percentiles...),
 	}
 }

@@ -28,6 +28,7 @@ type totals struct {
 	waited  [workload.Kinds]waited
 	slots   measure.Sum // how long slots that were skipped had waited
 	started [workload.Kinds]int64
+	costs   [workload.Kinds]cost
 	atEnd   measure.Unanswered // when the window ended
 
 	// The process, and what it was asked for, during the window.
@@ -56,9 +57,7 @@ type cell struct {
 }
 
 func (c *cell) merge(o *cell) {
-	c.Operations += o.Operations
-	c.Batches += o.Batches
-	c.RPCs += o.RPCs
+	c.Add(o.Count)
 	c.rate.merge(o.rate)
 	c.service.Merge(&o.service)
 	c.response.Merge(&o.response)
@@ -98,9 +97,7 @@ func (t *totals) add(iv *results.Interval, w *window) {
 	}
 	for i, n := range iv.Window.Rows {
 		row := &t.rows[i]
-		row.Operations += n.Operations
-		row.Batches += n.Batches
-		row.RPCs += n.RPCs
+		row.Add(n)
 		row.rate.add(n, share)
 	}
 	t.deviations.Add(iv.Window.Deviations)
@@ -116,6 +113,7 @@ func (t *totals) add(iv *results.Interval, w *window) {
 	}
 	for k, n := range iv.Window.Started {
 		t.started[k] += n
+		t.costs[k].Add(&iv.Window.Costs[k])
 	}
 	if off := iv.End - w.finish; off > -time.Millisecond && off < time.Millisecond {
 		t.atEnd = iv.Unanswered
@@ -134,6 +132,9 @@ func (t *totals) add(iv *results.Interval, w *window) {
 
 // sumOf returns where the histograms of a tag are added up.
 func (t *totals) sumOf(tag results.Tag) *measure.Sum {
+	if phase, ok := tag.Quantity.Phase(); ok {
+		return &t.costs[tag.Row.Kind()].phases[phase]
+	}
 	switch tag.Quantity {
 	case results.Service:
 		return &t.rows[tag.Row].service
@@ -201,6 +202,7 @@ func (t *totals) merge(o *totals) {
 	for k := range o.waited {
 		t.waited[k].merge(&o.waited[k])
 		t.started[k] += o.started[k]
+		t.costs[k].merge(&o.costs[k])
 	}
 	t.slots.Merge(&o.slots)
 	t.atEnd.Calls += o.atEnd.Calls

@@ -77,6 +77,7 @@ func (m *markdown) report(r *analysis.Report) {
 		m.line("%s", plain(gap(r)))
 		m.line("")
 	}
+	m.transactions(r.Transactions)
 	m.probe(r.Probe)
 	for _, f := range facts(r) {
 		m.point(f.name, f.text)

@@ -94,6 +94,7 @@ func (t *text) report(r *analysis.Report) {
 		t.latencies(r)
 		t.prose("", "", gap(r))
 	}
+	t.transactions(r.Transactions)
 	t.probe(r.Probe)
 	t.servers(r.Servers)
 	t.errors(r)

@@ -89,6 +89,7 @@ func (s *shard) mergeSet(dst, from *Set) {
 		d.Operations += f.Operations
 		d.Batches += f.Batches
 		d.RPCs += f.RPCs
+		d.Retries += f.Retries
 		s.mergeHistogram(&d.Service, f.Service)
 		s.mergeHistogram(&d.Response, f.Response)
 		for _, text := range f.Texts {
@@ -97,6 +98,10 @@ func (s *shard) mergeSet(dst, from *Set) {
 	}
 	for k, n := range from.Started {
 		dst.Started[k] += n
+		dst.Costs[k].Add(&from.Costs[k].CostCounts)
+		for phase, h := range from.Costs[k].Phases {
+			s.mergeHistogram(&dst.Costs[k].Phases[phase], h)
+		}
 	}
 	s.mergeHistogram(&dst.Lag, from.Lag)
 	s.mergeHistogram(&dst.Lane, from.Lane)
@@ -135,6 +140,11 @@ func (s *shard) resetSet(set *Set) {
 	for i := range set.Cells {
 		s.put(set.Cells[i].Service)
 		s.put(set.Cells[i].Response)
+	}
+	for k := range set.Costs {
+		for _, h := range set.Costs[k].Phases {
+			s.put(h)
+		}
 	}
 	s.put(set.Lag)
 	s.put(set.Lane)

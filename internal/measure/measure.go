@@ -11,6 +11,7 @@ package measure
 import (
 	"time"
 
+	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -60,6 +61,7 @@ type Cell struct {
 	Operations int64 // keys
 	Batches    int64 // client calls (chains of them, for an update): the samples of the histograms
 	RPCs       int64 // requests sent for the batches
+	Retries    int64 // calls of the batches that were made again
 	Service    *Histogram
 	Response   *Histogram // nil when unpaced
 	Texts      []string   // the first few distinct error texts
@@ -69,6 +71,7 @@ type Cell struct {
 // or those outside of it.
 type Set struct {
 	Cells   [Rows]Cell
+	Costs   [workload.Kinds]Cost  // of transactions
 	Started [workload.Kinds]int64 // operations started
 	Lag     *Histogram            // slot to start; nil when unpaced
 	Lane    *Histogram            // answer arrived to answer taken by the lane
@@ -77,6 +80,30 @@ type Set struct {
 	Waits // of what was never answered, and so is not in the histograms of the cells: until it was given up
 
 	ScannedRows int64 // that scans returned
+}
+
+// Cost is what the transactions of a kind of operation have cost, whatever their outcome.
+type Cost struct {
+	CostCounts
+	Phases [store.Phases]*Histogram // of a batch, all its transactions together; those that it had no part of are not in it
+}
+
+// CostCounts are what is counted of transactions.
+type CostCounts struct {
+	Batches      int64 // of which it is known
+	Transactions int64 // that they were, those that were made again included
+	Timestamps   int64 // asked of PD
+	Commands     [store.CommandKinds + 1]int64
+}
+
+// Add adds o.
+func (c *CostCounts) Add(o *CostCounts) {
+	c.Batches += o.Batches
+	c.Transactions += o.Transactions
+	c.Timestamps += o.Timestamps
+	for kind, n := range o.Commands {
+		c.Commands[kind] += n
+	}
 }
 
 // Waits is for how long has waited what was not answered, by call. Waited is of calls that were started, by kind; WaitedSlots is of

@@ -287,8 +287,9 @@ func TestRecordCounts(t *testing.T) {
 	t.Parallel()
 	c := NewCollector(Config{Paced: true}, 1)
 	rec := c.Recorder(0)
-	batch := &workload.Result{RPCs: 3, Class: store.ServerBusy, Err: errors.New("busy")}
+	batch := &workload.Result{RPCs: 3, Retries: 2, Cost: &store.Cost{Transactions: 2, Timestamps: 4}, Class: store.ServerBusy, Err: errors.New("busy")}
 	batch.Count = [workload.Outcomes]int32{17, 2, 0, 1}
+	batch.Cost.Phases[store.Prewriting] = time.Millisecond
 	for i := range 10 {
 		batch.Err = fmt.Errorf("busy %d %s", i/2, strings.Repeat("é", 400))
 		rec.Record(&Sample{Kind: workload.Update, Result: batch, Slot: time.Millisecond, Start: 3 * time.Millisecond, End: 7 * time.Millisecond, Seen: 8 * time.Millisecond})
@@ -310,6 +311,13 @@ func TestRecordCounts(t *testing.T) {
 			t.Errorf("not found: %d", got)
 		}
 		busy := cell(workload.Failed, store.ServerBusy)
+		cost := &iv.Window.Costs[workload.Update]
+		if cost.CostCounts != (CostCounts{Batches: 10, Transactions: 20, Timestamps: 40}) || busy.Retries != 20 || cost.Phases[store.Prewriting].Count() != 10 || cost.Phases[store.Reading] != nil {
+			t.Errorf("transactions %+v, made again %d", cost.CostCounts, busy.Retries)
+		}
+		if read := &iv.Window.Costs[workload.Read]; read.Batches != 0 {
+			t.Errorf("reads of which nothing is known: %+v", read)
+		}
 		if busy.Operations != 10 || busy.Batches != 10 || busy.RPCs != 30 || busy.Service.Count() != 10 || busy.Response.Count() != 10 {
 			t.Errorf("busy: %+v", busy)
 		}

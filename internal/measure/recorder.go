@@ -192,6 +192,10 @@ func (r *Recorder) Record(s *Sample) {
 	cell := &set.Cells[RowOf(s.Kind, worst, res.Class)]
 	cell.Batches++
 	cell.RPCs += int64(res.RPCs)
+	cell.Retries += int64(res.Retries)
+	if res.Cost != nil && res.Cost.Transactions > 0 {
+		r.cost(&set.Costs[s.Kind], res.Cost)
+	}
 	set.ScannedRows += int64(res.Rows)
 	in := r.cur.record(&cell.Service, s.End-s.Start, 1)
 	in = r.cur.record(&set.Lane, s.Seen-s.End, 1) && in
@@ -204,6 +208,21 @@ func (r *Recorder) Record(s *Sample) {
 	}
 	if res.Err != nil && worst >= workload.Wrong && len(cell.Texts) < MaxTexts {
 		cell.addText(res.Err.Error())
+	}
+}
+
+// cost counts what the transactions of a batch have cost.
+func (r *Recorder) cost(to *Cost, c *store.Cost) {
+	to.Batches++
+	to.Transactions += int64(c.Transactions)
+	to.Timestamps += int64(c.Timestamps)
+	for kind, n := range c.Commands {
+		to.Commands[kind] += int64(n)
+	}
+	for phase, took := range c.Phases {
+		if took > 0 {
+			r.cur.record(&to.Phases[phase], took, 1)
+		}
 	}
 }
 

@@ -95,6 +95,9 @@ type kind struct {
 	response   [workload.Outcomes]latency
 	errors     [store.Classes]int64
 	rpcs       int64
+	retries    int64
+	cost       measure.CostCounts
+	phases     [store.Phases]latency
 }
 
 // Add adds an interval of the run, and sets the worker's share of the target (0:
@@ -107,6 +110,10 @@ func (r *Run) Add(iv *measure.Interval, target float64) {
 	for _, set := range []*measure.Set{&iv.Window, &iv.Warmup} {
 		for k, n := range set.Started {
 			r.kinds[k].started += n
+			r.kinds[k].cost.Add(&set.Costs[k].CostCounts)
+			for phase, h := range set.Costs[k].Phases {
+				r.kinds[k].phases[phase].add(h)
+			}
 		}
 		for row := range measure.Row(measure.Rows) {
 			if cell := &set.Cells[row]; cell.Operations > 0 || cell.Batches > 0 {
@@ -146,6 +153,7 @@ func (k *kind) add(row measure.Row, cell *measure.Cell) {
 	k.service[o].add(cell.Service)
 	k.response[o].add(cell.Response)
 	k.rpcs += cell.RPCs
+	k.retries += cell.Retries
 	if o == workload.Failed {
 		k.errors[row.Class()] += cell.Operations
 	}
@@ -189,6 +197,11 @@ var (
 	opsDesc       = desc("operations_total", "Operations (keys) completed, by kind and outcome.", "kind", "outcome")
 	batchesDesc   = desc("batches_total", "Client calls of one or more operations completed, by kind and worst outcome.", "kind", "outcome")
 	rpcsDesc      = desc("rpcs_total", "Requests sent to the database for completed batches, by kind.", "kind")
+	retriesDesc   = desc("retries_total", "Calls that were made again for operations that completed, by kind: transactions and swaps that others had won, failed inserts of a load.", "kind")
+	txnsDesc      = desc("transactions_total", "Transactions of completed batches, those that were made again included, by kind.", "kind")
+	stampsDesc    = desc("transaction_timestamps_total", "Timestamps that the transactions of completed batches have asked PD for, by kind.", "kind")
+	txnSentDesc   = desc("transaction_commands_total", "Commands sent for the transactions of completed batches while they were waited for, by kind of operation and of command.", "kind", "command")
+	phaseDesc     = desc("transaction_phase_seconds", "Time that the transactions of a batch have spent in a phase, by kind; batches without the phase are not counted.", "kind", "phase")
 	errorsDesc    = desc("errors_total", "Operations (keys) that failed, by kind and class of the error.", "kind", "class")
 	queuedDesc    = desc("queued_operations_total", "Operations (keys) that were due while all threads of their lane had one.")
 	skippedDesc   = desc("skipped_slots_total", "Slots of the schedule given up because the worker was too far behind.")
@@ -261,6 +274,19 @@ func (r *Run) collect(out chan<- prometheus.Metric) {
 		// Counters are shown from the start, at 0, so that the first increase is seen.
 		counter(startedDesc, k.started, name)
 		counter(rpcsDesc, k.rpcs, name)
+		counter(retriesDesc, k.retries, name)
+		if k.cost.Batches > 0 {
+			counter(txnsDesc, k.cost.Transactions, name)
+			counter(stampsDesc, k.cost.Timestamps, name)
+		}
+		for command, n := range k.cost.Commands {
+			if n > 0 {
+				counter(txnSentDesc, n, name, store.Command(command).String())
+			}
+		}
+		for phase := range k.phases {
+			histogram(phaseDesc, &k.phases[phase], name, store.Phase(phase).String())
+		}
 		for o := range workload.Outcome(workload.Outcomes) {
 			counter(opsDesc, k.operations[o], name, o.String())
 			counter(batchesDesc, k.batches[o], name, o.String())

@@ -61,9 +61,11 @@ func TestRun(t *testing.T) {
 	m := New("v1.2.3")
 	run := m.Begin(Info{RunID: "r1", Phase: "run", Driver: "rawkv"})
 	const ms = time.Millisecond
+	cost := &store.Cost{Transactions: 2, Timestamps: 3}
+	cost.Commands[store.TxnGet], cost.Phases[store.Reading] = 2, ms
 	measured(run, 500, func(r *measure.Recorder) {
 		r.Started(workload.Read, 0, 25)
-		r.Record(&measure.Sample{Kind: workload.Read, Result: &workload.Result{Count: [4]int32{9, 1}, RPCs: 2}, Slot: 1 * ms, Start: 2 * ms, End: 5 * ms, Seen: 5 * ms})
+		r.Record(&measure.Sample{Kind: workload.Read, Result: &workload.Result{Count: [4]int32{9, 1}, RPCs: 2, Retries: 1, Cost: cost}, Slot: 1 * ms, Start: 2 * ms, End: 5 * ms, Seen: 5 * ms})
 		r.Record(&measure.Sample{Kind: workload.Read, Result: &workload.Result{Count: [4]int32{8, 0, 0, 2}, RPCs: 3, Class: store.Timeout, Err: errors.New("late")}, Slot: 2 * ms, Start: 2 * ms, End: 9 * ms, Seen: 9 * ms})
 		r.CutOff(workload.Read, 0, 0, ms, 2)
 		r.Skipped(3*ms, ms, 7, false)
@@ -74,34 +76,39 @@ func TestRun(t *testing.T) {
 	}
 	got := series(t, m)
 	for name, want := range map[string]float64{
-		`kvbench_run_info{driver="rawkv",phase="run",run_id="r1"}`:                 1,
-		`kvbench_run_active{run_id="r1"}`:                                          1,
-		`kvbench_target_operations_per_second{run_id="r1"}`:                        500,
-		`kvbench_due_operations_total{run_id="r1"}`:                                500,
-		`kvbench_started_operations_total{kind="READ",run_id="r1"}`:                25,
-		`kvbench_operations_total{kind="READ",outcome="ok",run_id="r1"}`:           17,
-		`kvbench_operations_total{kind="READ",outcome="not_found",run_id="r1"}`:    1,
-		`kvbench_operations_total{kind="READ",outcome="wrong",run_id="r1"}`:        0,
-		`kvbench_operations_total{kind="READ",outcome="error",run_id="r1"}`:        2,
-		`kvbench_batches_total{kind="READ",outcome="not_found",run_id="r1"}`:       1,
-		`kvbench_batches_total{kind="READ",outcome="error",run_id="r1"}`:           1,
-		`kvbench_rpcs_total{kind="READ",run_id="r1"}`:                              5,
-		`kvbench_errors_total{class="timeout",kind="READ",run_id="r1"}`:            2,
-		`kvbench_errors_total{class="server_busy",kind="READ",run_id="r1"}`:        0,
-		`kvbench_in_flight_operations{run_id="r1"}`:                                25 - 20 - 2,
-		`kvbench_cut_off_operations_total{run_id="r1"}`:                            2,
-		`kvbench_queued_operations_total{run_id="r1"}`:                             4,
-		`kvbench_skipped_slots_total{run_id="r1"}`:                                 7,
-		`kvbench_messages_total{run_id="r1",store="s1"}`:                           6,
-		`kvbench_commands_total{run_id="r1",store="s1"}`:                           20,
-		`kvbench_fallbacks_total{cause="busy",run_id="r1",store="s1"}`:             4,
-		`kvbench_stream_breaks_total{run_id="r1",store="s1"}`:                      0,
-		`kvbench_clamped_values_total{run_id="r1"}`:                                0,
-		`kvbench_service_seconds{kind="READ",outcome="error",run_id="r1"}`:         1,
-		`kvbench_response_seconds{kind="READ",outcome="not_found",run_id="r1"}`:    1,
-		`kvbench_lag_seconds{run_id="r1"}`:                                         2,
-		`kvbench_lane_delay_seconds{run_id="r1"}`:                                  2,
-		`kvbench_build_info{go_version="` + goVersion(got) + `",version="v1.2.3"}`: 1,
+		`kvbench_run_info{driver="rawkv",phase="run",run_id="r1"}`:                     1,
+		`kvbench_run_active{run_id="r1"}`:                                              1,
+		`kvbench_target_operations_per_second{run_id="r1"}`:                            500,
+		`kvbench_due_operations_total{run_id="r1"}`:                                    500,
+		`kvbench_started_operations_total{kind="READ",run_id="r1"}`:                    25,
+		`kvbench_operations_total{kind="READ",outcome="ok",run_id="r1"}`:               17,
+		`kvbench_operations_total{kind="READ",outcome="not_found",run_id="r1"}`:        1,
+		`kvbench_operations_total{kind="READ",outcome="wrong",run_id="r1"}`:            0,
+		`kvbench_operations_total{kind="READ",outcome="error",run_id="r1"}`:            2,
+		`kvbench_batches_total{kind="READ",outcome="not_found",run_id="r1"}`:           1,
+		`kvbench_batches_total{kind="READ",outcome="error",run_id="r1"}`:               1,
+		`kvbench_rpcs_total{kind="READ",run_id="r1"}`:                                  5,
+		`kvbench_retries_total{kind="READ",run_id="r1"}`:                               1,
+		`kvbench_transactions_total{kind="READ",run_id="r1"}`:                          2,
+		`kvbench_transaction_timestamps_total{kind="READ",run_id="r1"}`:                3,
+		`kvbench_transaction_commands_total{command="kv_get",kind="READ",run_id="r1"}`: 2,
+		`kvbench_transaction_phase_seconds{kind="READ",phase="read",run_id="r1"}`:      1,
+		`kvbench_errors_total{class="timeout",kind="READ",run_id="r1"}`:                2,
+		`kvbench_errors_total{class="server_busy",kind="READ",run_id="r1"}`:            0,
+		`kvbench_in_flight_operations{run_id="r1"}`:                                    25 - 20 - 2,
+		`kvbench_cut_off_operations_total{run_id="r1"}`:                                2,
+		`kvbench_queued_operations_total{run_id="r1"}`:                                 4,
+		`kvbench_skipped_slots_total{run_id="r1"}`:                                     7,
+		`kvbench_messages_total{run_id="r1",store="s1"}`:                               6,
+		`kvbench_commands_total{run_id="r1",store="s1"}`:                               20,
+		`kvbench_fallbacks_total{cause="busy",run_id="r1",store="s1"}`:                 4,
+		`kvbench_stream_breaks_total{run_id="r1",store="s1"}`:                          0,
+		`kvbench_clamped_values_total{run_id="r1"}`:                                    0,
+		`kvbench_service_seconds{kind="READ",outcome="error",run_id="r1"}`:             1,
+		`kvbench_response_seconds{kind="READ",outcome="not_found",run_id="r1"}`:        1,
+		`kvbench_lag_seconds{run_id="r1"}`:                                             2,
+		`kvbench_lane_delay_seconds{run_id="r1"}`:                                      2,
+		`kvbench_build_info{go_version="` + goVersion(got) + `",version="v1.2.3"}`:     1,
 	} {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("%s: %v (there: %v), want %v", name, v, ok, want)

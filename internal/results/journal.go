@@ -86,7 +86,7 @@ func logHeader(start time.Time) []byte {
 		epoch, epoch, start.UTC().Format(time.RFC3339Nano))
 }
 
-const countsHeader = "start_s,end_s,tag,operations,batches,rpcs\n"
+const countsHeader = "start_s,end_s,tag,operations,batches,rpcs,retries\n"
 
 // Write appends an interval, with the worker's share of the target, what its
 // process cost meanwhile and what its driver sent, if it can tell.
@@ -154,6 +154,12 @@ func (j *Journal) appendHistograms(iv *measure.Interval, set *measure.Set, warmu
 		j.appendHistogram(iv, w.Service, Tag{warmup, row, WaitedService})
 		j.appendHistogram(iv, w.Response, Tag{warmup, row, WaitedResponse})
 	}
+	for k := range set.Costs {
+		row := measure.RowOf(workload.Kind(k), workload.OK, store.OK)
+		for phase, h := range set.Costs[k].Phases {
+			j.appendHistogram(iv, h, Tag{warmup, row, PhaseTime(store.Phase(phase))})
+		}
+	}
 	j.appendHistogram(iv, set.WaitedSlots, Tag{warmup, 0, WaitedSlot})
 }
 
@@ -167,15 +173,20 @@ func (j *Journal) appendHistogram(iv *measure.Interval, h *measure.Histogram, ta
 }
 
 // Tags of counts.csv that are no rows. That of the operations started of a kind
-// is its name with startedSuffix.
+// is its name with startedSuffix, those of what its transactions cost likewise: of transactions with the batches
+// of which it is known.
 const (
-	startedSuffix = ".started"
-	queuedTag     = "queued"
-	skippedTag    = "skipped"
-	blockedTag    = "blocked"
-	cutOffTag     = "cut_off"
-	clampedTag    = "clamped"
-	rowsTag       = "scanned_rows"
+	startedSuffix      = ".started"
+	transactionsSuffix = ".transactions"
+	timestampsSuffix   = ".timestamps"
+	commandInfix       = ".command."
+
+	queuedTag  = "queued"
+	skippedTag = "skipped"
+	blockedTag = "blocked"
+	cutOffTag  = "cut_off"
+	clampedTag = "clamped"
+	rowsTag    = "scanned_rows"
 )
 
 func (j *Journal) appendCounts(iv *measure.Interval, set *measure.Set, warmup bool) {
@@ -183,26 +194,34 @@ func (j *Journal) appendCounts(iv *measure.Interval, set *measure.Set, warmup bo
 	if warmup {
 		prefix = warmupPrefix
 	}
-	line := func(tag string, operations, batches, rpcs int64) {
-		if operations|batches|rpcs == 0 {
+	line := func(tag string, operations, batches, rpcs, retries int64) {
+		if operations|batches|rpcs|retries == 0 {
 			return
 		}
-		j.buf = fmt.Appendf(j.buf, "%.6f,%.6f,%s%s,%d,%d,%d\n",
-			seconds(iv.Start), seconds(iv.End), prefix, tag, operations, batches, rpcs)
+		j.buf = fmt.Appendf(j.buf, "%.6f,%.6f,%s%s,%d,%d,%d,%d\n",
+			seconds(iv.Start), seconds(iv.End), prefix, tag, operations, batches, rpcs, retries)
 	}
 	for row := range measure.Row(measure.Rows) {
 		cell := &set.Cells[row]
-		line(row.String(), cell.Operations, cell.Batches, cell.RPCs)
+		line(row.String(), cell.Operations, cell.Batches, cell.RPCs, cell.Retries)
 	}
 	for k, n := range set.Started {
-		line(workload.Kind(k).String()+startedSuffix, n, 0, 0)
+		line(workload.Kind(k).String()+startedSuffix, n, 0, 0, 0)
 	}
-	line(queuedTag, set.Queued, 0, 0)
-	line(skippedTag, set.Skipped, 0, 0)
-	line(blockedTag, set.Blocked, 0, 0)
-	line(cutOffTag, set.CutOff, 0, 0)
-	line(clampedTag, set.Clamped, 0, 0)
-	line(rowsTag, set.ScannedRows, 0, 0)
+	for k := range set.Costs {
+		kind, c := workload.Kind(k).String(), &set.Costs[k]
+		line(kind+transactionsSuffix, c.Transactions, c.Batches, 0, 0)
+		line(kind+timestampsSuffix, c.Timestamps, 0, 0, 0)
+		for command, n := range c.Commands {
+			line(kind+commandInfix+store.Command(command).String(), n, 0, 0, 0)
+		}
+	}
+	line(queuedTag, set.Queued, 0, 0, 0)
+	line(skippedTag, set.Skipped, 0, 0, 0)
+	line(blockedTag, set.Blocked, 0, 0, 0)
+	line(cutOffTag, set.CutOff, 0, 0, 0)
+	line(clampedTag, set.Clamped, 0, 0, 0)
+	line(rowsTag, set.ScannedRows, 0, 0, 0)
 }
 
 // Errors is a line of errors.jsonl: what failed, or was wrong, in one interval.

@@ -19,12 +19,21 @@ import (
 )
 
 // Count is what was counted of one row in one interval.
-type Count struct{ Operations, Batches, RPCs int64 }
+type Count struct{ Operations, Batches, RPCs, Retries int64 }
+
+// Add adds o.
+func (c *Count) Add(o Count) {
+	c.Operations += o.Operations
+	c.Batches += o.Batches
+	c.RPCs += o.RPCs
+	c.Retries += o.Retries
+}
 
 // Counts is what was counted in one interval, of the window or outside of it.
 type Counts struct {
 	Rows    [measure.Rows]Count
 	Started [workload.Kinds]int64
+	Costs   [workload.Kinds]measure.CostCounts
 	measure.Deviations
 	ScannedRows int64
 }
@@ -168,18 +177,12 @@ func (r *JournalReader) fill(iv *Interval) error {
 // add counts a line of counts.csv.
 func (c *Counts) add(line count) error {
 	if row, ok := measure.ParseRow(line.tag); ok {
-		sum := &c.Rows[row]
-		sum.Operations += line.Operations
-		sum.Batches += line.Batches
-		sum.RPCs += line.RPCs
+		c.Rows[row].Add(line.Count)
 		return nil
 	}
-	if kind, ok := strings.CutSuffix(line.tag, startedSuffix); ok {
-		for k := range workload.Kind(workload.Kinds) {
-			if k.String() == kind {
-				c.Started[k] += line.Operations
-				return nil
-			}
+	for k := range workload.Kind(workload.Kinds) {
+		if what, ok := strings.CutPrefix(line.tag, k.String()); ok && c.addOf(k, what, line.Count) {
+			return nil
 		}
 	}
 	switch line.tag {
@@ -199,6 +202,34 @@ func (c *Counts) add(line count) error {
 		return fmt.Errorf("tag %q is unknown", line.tag)
 	}
 	return nil
+}
+
+// addOf counts what a line says of a kind, or tells that it does not know it.
+func (c *Counts) addOf(k workload.Kind, what string, n Count) bool {
+	cost := &c.Costs[k]
+	switch what {
+	case startedSuffix:
+		c.Started[k] += n.Operations
+		return true
+	case transactionsSuffix:
+		cost.Transactions += n.Operations
+		cost.Batches += n.Batches
+		return true
+	case timestampsSuffix:
+		cost.Timestamps += n.Operations
+		return true
+	}
+	name, ok := strings.CutPrefix(what, commandInfix)
+	if !ok {
+		return false
+	}
+	for command := range cost.Commands {
+		if store.Command(command).String() == name {
+			cost.Commands[command] += n.Operations
+			return true
+		}
+	}
+	return false
 }
 
 // span is the interval that a line belongs to.
@@ -247,14 +278,13 @@ type count struct {
 
 func parseCount(line []byte) (c count, err error) {
 	text := string(line)
-	if text == "" || text == strings.TrimSpace(countsHeader) {
+	if text == "" || strings.HasPrefix(text, "start_s,") { // earlier versions had fewer columns
 		return c, errNoRecord
 	}
-	var fields [6]string
-	for i, rest := 0, text; i < len(fields); i++ {
-		var more bool
-		if fields[i], rest, more = strings.Cut(rest, ","); !more && i < len(fields)-1 {
-			return c, fmt.Errorf("%d columns, want 6", i+1)
+	fields := [7]string{6: "0"} // which earlier versions did not write
+	for i, rest, more := 0, text, true; more && i < len(fields); i++ {
+		if fields[i], rest, more = strings.Cut(rest, ","); !more && i < 5 {
+			return c, fmt.Errorf("%d columns, want 7", i+1)
 		}
 	}
 	if c.start, err = parseSeconds(fields[0]); err != nil {
@@ -264,7 +294,7 @@ func parseCount(line []byte) (c count, err error) {
 		return c, err
 	}
 	c.tag, c.warmup = strings.CutPrefix(fields[2], warmupPrefix)
-	for i, n := range []*int64{&c.Operations, &c.Batches, &c.RPCs} {
+	for i, n := range []*int64{&c.Operations, &c.Batches, &c.RPCs, &c.Retries} {
 		if *n, err = parseCounter(fields[3+i]); err != nil {
 			return c, err
 		}

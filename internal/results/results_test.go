@@ -62,6 +62,9 @@ func journal(t testing.TB, seconds int, finish bool) (dir string, service []time
 			default:
 				res.Count[workload.OK] = 1
 			}
+			res.Retries = 1
+			res.Cost = &store.Cost{Transactions: 2, Timestamps: 3}
+			res.Cost.Commands[store.TxnGet], res.Cost.Phases[store.Reading] = 4, took
 			rec.Started(workload.Read, slot, 1)
 			rec.Record(&measure.Sample{Kind: workload.Read, Result: &res, Slot: slot, Start: slot + 100*time.Microsecond,
 				End: slot + 100*time.Microsecond + took, Seen: slot + 110*time.Microsecond + took})
@@ -131,11 +134,16 @@ func TestJournalRoundTrip(t *testing.T) {
 		if *out != (Counts{}) {
 			t.Errorf("interval %d: counts on the wrong side of the warm-up: %+v", i, out)
 		}
-		if got := in.Rows[ok]; got != (Count{80, 80, 80}) {
+		if got := in.Rows[ok]; got != (Count{80, 80, 80, 80}) {
 			t.Errorf("interval %d: ok is %+v", i, got)
 		}
 		if in.Rows[timeout].Operations != 10 || in.Started[workload.Read] != 100 || in.Queued != 3 || in.Skipped != 2 {
 			t.Errorf("interval %d: %+v", i, in)
+		}
+		cost := measure.CostCounts{Batches: 100, Transactions: 200, Timestamps: 300}
+		cost.Commands[store.TxnGet] = 400
+		if got := in.Costs[workload.Read]; got != cost {
+			t.Errorf("interval %d: transactions %+v, want %+v", i, got, cost)
 		}
 		if iv.OK != 80 || iv.Missing != 10 || iv.Failed != 10 || iv.Second.Started != 100 || iv.Target != 1000 {
 			t.Errorf("second %d: %+v", i, iv.Second)
@@ -304,6 +312,24 @@ func TestColumnsOfOtherVersions(t *testing.T) {
 }
 
 // Histograms of another range cannot be merged without loss.
+// Earlier versions did not count what was made again.
+func TestCountsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]Count{"0,1,READ.ok,7,6,5": {7, 6, 5, 0}, "0,1,READ.ok,7,6,5,4": {7, 6, 5, 4}} {
+		if c, err := parseCount([]byte(line)); err != nil || c.Count != want {
+			t.Errorf("%s: %+v, %v", line, c.Count, err)
+		}
+	}
+	for _, header := range []string{countsHeader, "start_s,end_s,tag,operations,batches,rpcs"} {
+		if _, err := parseCount([]byte(strings.TrimSpace(header))); !errors.Is(err, errNoRecord) {
+			t.Errorf("%s: %v", header, err)
+		}
+	}
+	if _, err := parseCount([]byte("0,1,READ.ok,7,6")); err == nil {
+		t.Error("a line without requests was read")
+	}
+}
+
 func TestForeignHistogram(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]*hdrhistogram.Histogram{
@@ -542,7 +568,7 @@ func FuzzEvents(f *testing.F) {
 func TestTags(t *testing.T) {
 	t.Parallel()
 	for row := range measure.Row(measure.Rows) {
-		for q := Service; q <= WaitedResponse; q++ {
+		for q := Service; int(q) < len(quantityNames); q++ {
 			for _, warmup := range []bool{false, true} {
 				tag := Tag{warmup, row, q}
 				switch {
@@ -557,7 +583,7 @@ func TestTags(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "READ", "READ.ok", "READ.ok.lag", "ok.service", "warmup.", "READ.error.service", "waited.service", "READ.ok.waited.service", "READ.waited.slot"} {
+	for _, text := range []string{"", "READ", "READ.ok", "READ.ok.lag", "ok.service", "warmup.", "READ.error.service", "waited.service", "READ.ok.waited.service", "READ.waited.slot", "READ.ok.phase.commit", "phase.commit", "READ.phase.sleep"} {
 		if _, ok := ParseTag([]byte(text)); ok {
 			t.Errorf("%q is taken for a tag", text)
 		}

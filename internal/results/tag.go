@@ -22,15 +22,31 @@ const (
 	WaitedSlot
 	WaitedService
 	WaitedResponse
+
+	firstPhase // of a transaction: see [PhaseTime]
 )
 
-var quantityNames = [...]string{"service", "response", "lag", "lane", "waited.slot", "waited.service", "waited.response"}
+// PhaseTime is the quantity that is the time of a phase of transactions.
+func PhaseTime(p store.Phase) Quantity { return firstPhase + Quantity(p) }
 
-// Tag names a histogram of a journal, as in "READ.ok.service", "READ.waited.service", "lag" or, for
+// Phase returns the phase whose time the quantity is; not ok if it is another one.
+func (q Quantity) Phase() (p store.Phase, ok bool) {
+	return store.Phase(q - firstPhase), q >= firstPhase
+}
+
+var quantityNames = func() []string {
+	names := []string{"service", "response", "lag", "lane", "waited.slot", "waited.service", "waited.response"}
+	for p := range store.Phases {
+		names = append(names, "phase."+store.Phase(p).String())
+	}
+	return names
+}()
+
+// Tag names a histogram of a journal, as in "READ.ok.service", "READ.waited.service", "READ.phase.commit", "lag" or, for
 // operations outside of the measured window, "warmup.READ.ok.service".
 type Tag struct {
 	Warmup   bool
-	Row      measure.Row // of Service and Response; of WaitedService and WaitedResponse the kind alone; the others are the worker's
+	Row      measure.Row // of Service and Response; of WaitedService, WaitedResponse and phases the kind alone; the others are the worker's
 	Quantity Quantity
 }
 
@@ -38,10 +54,10 @@ const warmupPrefix = "warmup."
 
 func (t Tag) String() string {
 	name := quantityNames[t.Quantity]
-	switch t.Quantity {
-	case Service, Response:
+	switch {
+	case t.Quantity <= Response:
 		name = t.Row.String() + "." + name
-	case WaitedService, WaitedResponse:
+	case t.Quantity >= WaitedService:
 		name = t.Row.Kind().String() + "." + name
 	}
 	if t.Warmup {
@@ -57,11 +73,11 @@ var tagsByName = func() map[string]Tag {
 		for q := range Quantity(len(quantityNames)) {
 			for row := range measure.Row(measure.Rows) {
 				tag := Tag{warmup, row, q}
-				switch q {
-				case Lag, Lane, WaitedSlot:
-					tag.Row = 0
-				case WaitedService, WaitedResponse:
+				switch {
+				case q >= WaitedService:
 					tag.Row = measure.RowOf(row.Kind(), workload.OK, store.OK)
+				case q >= Lag:
+					tag.Row = 0
 				}
 				tags[tag.String()] = tag
 			}

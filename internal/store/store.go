@@ -54,6 +54,9 @@ type Call struct {
 	// Delay is how long after its start the driver waits before it makes the call. Those without transactions, which nobody makes again, do not wait.
 	Delay time.Duration
 
+	// Cost is what the operation that the call belongs to has cost so far. A driver with transactions adds to it; nil: nobody asks.
+	Cost *Cost
+
 	// Start is set by the lane when it submits the call.
 	Start time.Duration
 

@@ -231,6 +231,7 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 	op.reserve(int(size), g.keys.size())
 	op.done, op.retries, op.field = 0, 0, allFields
 	op.Call.ForUpdate = false
+	g.count(op)
 	op.random = newRandom(g.spec.Seed, index)
 	if g.load {
 		g.beginLoad(op, first)
@@ -271,6 +272,18 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 		}
 	}
 	return true
+}
+
+// count has the driver count what the operation costs, if that is transactions.
+func (g *Generator) count(op *Operation) {
+	switch {
+	case g.spec.TiKV.API != spec.TxnAPI:
+	case op.Call.Cost == nil:
+		op.Call.Cost = new(store.Cost)
+	default:
+		*op.Call.Cost = store.Cost{}
+	}
+	op.Result.Cost = op.Call.Cost
 }
 
 // getForUpdate gets the rows that are to be changed. A swap is an update of its own.

@@ -52,8 +52,9 @@ type Result struct {
 	Count [Outcomes]int32 // operations by outcome; their sum is the batch's size
 	RPCs  int32           // requests sent for all of its calls
 	Rows  int32           // rows that scans returned
-	// Retries counts calls that were repeated: swaps that lost a race, failed inserts of a load.
+	// Retries counts calls that were repeated: transactions and swaps that were lost to others, failed inserts of a load.
 	Retries int32
+	Cost    *store.Cost // of its transactions; nil, or without any: that was not seen
 	Class   store.Class // of the failed ones
 	Err     error       // of the first failed one, or what is wrong with a wrong value
 }

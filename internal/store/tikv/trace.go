@@ -14,14 +14,20 @@ import (
 	"github.com/tikv/client-go/v2/rawkv"
 	client "github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/tikvrpc"
+	pd "github.com/tikv/pd/client"
+
+	"github.com/kvbench/kvbench/internal/store"
 )
 
 // Trace follows one call after another through client-go, and sees what rawkv does not tell: how
 // many requests it sent, and errors in answers that it overlooks. Its
 // methods may be called from any goroutine.
 type Trace struct {
-	rpcs atomic.Int32
-	text atomic.Pointer[string] // of the first error in an answer
+	rpcs       atomic.Int32
+	text       atomic.Pointer[string] // of the first error in an answer
+	commands   [store.CommandKinds + 1]atomic.Int32
+	timestamps atomic.Int32
+	waited     atomic.Int64 // for timestamps, in nanoseconds
 }
 
 type traceKey struct{}
@@ -35,11 +41,29 @@ func (t *Trace) Context(ctx context.Context) context.Context {
 func (t *Trace) Reset() {
 	t.rpcs.Store(0)
 	t.text.Store(nil)
+	t.timestamps.Store(0)
+	t.waited.Store(0)
+	for c := range t.commands {
+		if n := &t.commands[c]; n.Load() != 0 { // which costs less than to store
+			n.Store(0)
+		}
+	}
 }
 
 // RPCs returns how many requests the call sent to stores, retries and the
 // parts of a batch included. Requests to PD are not counted.
 func (t *Trace) RPCs() int32 { return t.rpcs.Load() }
+
+// Waited returns for how long the call has waited for timestamps of PD.
+func (t *Trace) Waited() time.Duration { return time.Duration(t.waited.Load()) }
+
+// AddTo adds the timestamps and commands that the call has asked for to c.
+func (t *Trace) AddTo(c *store.Cost) {
+	c.Timestamps += t.timestamps.Load()
+	for kind := range t.commands {
+		c.Commands[kind] += t.commands[kind].Load()
+	}
+}
 
 // StoreError returns the first error text with which a store answered the call,
 // or "". Region errors, which client-go deals with, are not among them.
@@ -76,6 +100,7 @@ func (c tracedClient) SendRequest(ctx context.Context, addr string, req *tikvrpc
 		return c.Client.SendRequest(ctx, addr, req, timeout)
 	}
 	t.rpcs.Add(1)
+	t.commands[commandOf(req.Type)].Add(1)
 	defer func() {
 		if r := recover(); r != nil {
 			resp, err = nil, fmt.Errorf("%s answered a %s in a way that client-go cannot take: %v", addr, req.Type, r)
@@ -93,6 +118,37 @@ func (c tracedClient) SendRequest(ctx context.Context, addr string, req *tikvrpc
 		t.fail(text)
 	}
 	return resp, nil
+}
+
+// tracedPD tells each call's Trace about the timestamps that are asked for it.
+type tracedPD struct{ pd.Client }
+
+// GetTS implements [pd.Client].
+func (c tracedPD) GetTS(ctx context.Context) (physical, logical int64, err error) {
+	t, _ := ctx.Value(traceKey{}).(*Trace)
+	if t == nil {
+		return c.Client.GetTS(ctx)
+	}
+	t.timestamps.Add(1)
+	began := time.Now()
+	defer func() { t.waited.Add(int64(time.Since(began))) }()
+	return c.Client.GetTS(ctx)
+}
+
+// commands are the kinds of the commands that transactions are made of, as client-go has them.
+var commands = map[tikvrpc.CmdType]store.Command{
+	tikvrpc.CmdGet: store.TxnGet, tikvrpc.CmdBatchGet: store.TxnBatchGet, tikvrpc.CmdScan: store.TxnScan,
+	tikvrpc.CmdPrewrite: store.Prewrite, tikvrpc.CmdCommit: store.Commit, tikvrpc.CmdBatchRollback: store.BatchRollback,
+	tikvrpc.CmdCheckTxnStatus: store.CheckTxnStatus, tikvrpc.CmdCheckSecondaryLocks: store.CheckSecondaryLocks,
+	tikvrpc.CmdResolveLock: store.ResolveLock, tikvrpc.CmdPessimisticLock: store.PessimisticLock,
+	tikvrpc.CmdPessimisticRollback: store.PessimisticRollback, tikvrpc.CmdTxnHeartBeat: store.TxnHeartBeat,
+}
+
+func commandOf(c tikvrpc.CmdType) store.Command {
+	if kind, ok := commands[c]; ok {
+		return kind
+	}
+	return store.OtherCommand
 }
 
 // storeError returns the error text in a store's answer to a raw command; not

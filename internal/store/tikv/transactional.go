@@ -16,7 +16,6 @@ import (
 	"github.com/tikv/client-go/v2/tikvrpc/interceptor"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
 	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
-	"github.com/tikv/client-go/v2/util"
 	pd "github.com/tikv/pd/client"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc"
@@ -72,9 +71,9 @@ func newTxnClient(c *Config, dial []grpc.DialOption) (*TxnClient, error) {
 	if err != nil {
 		return fail(err)
 	}
-	keys := tikv.NewCodecPDClient(tikv.ModeTxn, util.InterceptedPDClient{Client: raw})
+	keys := tikv.NewCodecPDClient(tikv.ModeTxn, tracedPD{raw})
 	if version == kvrpcpb.APIVersion_V2 {
-		if keys, err = tikv.NewCodecPDClientWithKeyspace(tikv.ModeTxn, util.InterceptedPDClient{Client: raw}, c.Keyspace); err != nil {
+		if keys, err = tikv.NewCodecPDClientWithKeyspace(tikv.ModeTxn, tracedPD{raw}, c.Keyspace); err != nil {
 			return fail(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tikverr "github.com/tikv/client-go/v2/error"
@@ -15,6 +16,7 @@ import (
 	client "github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
 	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
+	"github.com/tikv/client-go/v2/util"
 
 	"github.com/kvbench/kvbench/internal/store"
 	"github.com/kvbench/kvbench/internal/store/tikv"
@@ -26,20 +28,45 @@ type caller struct {
 	options Options
 	trace   tikv.Trace
 	held    *held
+
+	// What client-go tells of a call.
+	waits  util.ExecDetails
+	commit *util.CommitDetails // nil: there was no commit
+
+	phases [store.Phases]time.Duration // of the call
 }
 
 // Context implements [kit.Caller].
-func (r *caller) Context(ctx context.Context) context.Context { return r.trace.Context(ctx) }
+func (r *caller) Context(ctx context.Context) context.Context {
+	ctx = context.WithValue(ctx, util.ExecDetailsKey, &r.waits)
+	return context.WithValue(r.trace.Context(ctx), util.CommitDetailCtxKey, &r.commit)
+}
 
 // Do implements [kit.Caller]. ctx is from Context.
 func (r *caller) Do(ctx context.Context, c *store.Call) {
 	r.trace.Reset()
+	atomic.StoreInt64(&r.waits.BackoffDuration, 0)
+	r.commit, r.phases = nil, [store.Phases]time.Duration{}
 	c.Found, c.FoundKeys, c.Swapped, c.Locked = c.Found[:0], c.FoundKeys[:0], false, false
+	if c.Cost != nil && !(c.ForUpdate && c.Verb != store.Get) { // one that goes on was counted when it began
+		c.Cost.Transactions++
+	}
+	began := time.Now()
 	err := pause(ctx, c.Delay)
+	if c.Delay > 0 {
+		r.took(store.Pause, began)
+	}
 	if err == nil {
 		err = r.do(ctx, c)
 	}
 	c.RPCs, c.Class, c.Err = r.trace.RPCs(), tikv.Classify(err), err
+	if c.Cost != nil {
+		r.phases[store.Backoff] = min(time.Since(began), time.Duration(atomic.LoadInt64(&r.waits.BackoffDuration)))
+		r.trace.AddTo(c.Cost)
+		for phase, took := range r.phases {
+			c.Cost.Phases[phase] += took
+		}
+	}
 }
 
 // pause waits, until ctx ends at most.
@@ -57,6 +84,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// took counts the time since a moment to a phase.
+func (r *caller) took(phase store.Phase, began time.Time) { r.phases[phase] += time.Since(began) }
+
 func (r *caller) do(ctx context.Context, c *store.Call) error {
 	switch c.Verb {
 	case store.Get:
@@ -67,6 +97,7 @@ func (r *caller) do(ctx context.Context, c *store.Call) error {
 		if err != nil {
 			return err
 		}
+		defer r.took(store.Reading, time.Now())
 		return get(ctx, snapshot, c)
 	case store.Scan:
 		snapshot, err := r.snapshot(ctx)
@@ -74,6 +105,7 @@ func (r *caller) do(ctx context.Context, c *store.Call) error {
 			return err
 		}
 		r.client.ScansHeed(ctx, snapshot)
+		defer r.took(store.Reading, time.Now())
 		return scan(snapshot, c)
 	case store.Put, store.Delete:
 		return r.write(ctx, c)
@@ -84,6 +116,7 @@ func (r *caller) do(ctx context.Context, c *store.Call) error {
 }
 
 func (r *caller) snapshot(ctx context.Context) (*txnsnapshot.KVSnapshot, error) {
+	defer r.took(store.BeginTimestamp, time.Now())
 	snapshot, err := r.client.Snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -153,7 +186,9 @@ type rows interface {
 
 // begin begins a transaction that will write.
 func (r *caller) begin(ctx context.Context) (*transaction.KVTxn, error) {
+	began := time.Now()
 	ts, err := r.client.Timestamp(ctx)
+	r.took(store.BeginTimestamp, began)
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +212,7 @@ func (r *caller) getForUpdate(ctx context.Context, c *store.Call) error {
 	}
 	if !r.options.Pessimistic {
 		c.Slot = txn
+		defer r.took(store.Reading, time.Now())
 		return get(ctx, txn.GetSnapshot(), c)
 	}
 	locks, err := r.lock(ctx, txn, c.Keys, true)
@@ -206,7 +242,12 @@ func (r *caller) lock(ctx context.Context, txn *transaction.KVTxn, keys [][]byte
 	for i, key := range keys {
 		own[i] = bytes.Clone(key)
 	}
-	start := time.Now()
+	start, waited := time.Now(), r.trace.Waited()
+	defer func() {
+		waited = r.trace.Waited() - waited
+		r.phases[store.BeginTimestamp] += waited
+		r.phases[store.Locking] += time.Since(start) - waited
+	}()
 	for at := txn.StartTS(); ; {
 		locks := kv.NewLockCtx(at, wait, start)
 		if values {
@@ -248,7 +289,13 @@ func (r *caller) write(ctx context.Context, c *store.Call) (err error) {
 			return errors.Join(err, txn.Rollback())
 		}
 	}
-	return txn.Commit(ctx)
+	waited := r.trace.Waited()
+	err = txn.Commit(ctx)
+	r.phases[store.CommitTimestamp] = r.trace.Waited() - waited
+	if r.commit != nil {
+		r.phases[store.Prewriting], r.phases[store.Committing] = r.commit.PrewriteTime, r.commit.CommitTime
+	}
+	return err
 }
 
 // held are transactions that hold locks while none of their calls is in flight.

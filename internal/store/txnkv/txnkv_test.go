@@ -5,6 +5,7 @@ package txnkv_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -265,21 +266,45 @@ func TestCommands(t *testing.T) {
 		options txnkv.Options
 		want    map[string]int64
 		stamps  int64 // for each update
+		phases  []store.Phase
 	}{
-		"one phase":   {goYCSB, map[string]int64{"kv_get": n, "kv_prewrite": n}, 2},
-		"two phases":  {txnkv.Options{}, map[string]int64{"kv_get": n, "kv_prewrite": n, "kv_commit": n}, 2},
-		"causal":      {txnkv.Options{AsyncCommit: true, OnePhase: true, Causal: true}, map[string]int64{"kv_get": n, "kv_prewrite": n}, 1},
-		"pessimistic": {txnkv.Options{Pessimistic: true}, map[string]int64{"kv_pessimistic_lock": n, "kv_prewrite": n, "kv_commit": n}, 2},
+		"one phase":   {goYCSB, map[string]int64{"kv_get": n, "kv_prewrite": n}, 2, []store.Phase{store.BeginTimestamp, store.Reading, store.CommitTimestamp, store.Prewriting}},
+		"two phases":  {txnkv.Options{}, map[string]int64{"kv_get": n, "kv_prewrite": n, "kv_commit": n}, 2, []store.Phase{store.BeginTimestamp, store.Reading, store.CommitTimestamp, store.Prewriting, store.Committing}},
+		"causal":      {txnkv.Options{AsyncCommit: true, OnePhase: true, Causal: true}, map[string]int64{"kv_get": n, "kv_prewrite": n}, 1, []store.Phase{store.BeginTimestamp, store.Reading, store.Prewriting}},
+		"pessimistic": {txnkv.Options{Pessimistic: true}, map[string]int64{"kv_pessimistic_lock": n, "kv_prewrite": n, "kv_commit": n}, 2, []store.Phase{store.BeginTimestamp, store.Locking, store.CommitTimestamp, store.Prewriting, store.Committing}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp(t)
 			d, s := r.open(test.options)
 			before := stamps(r.cluster)
+			var cost store.Cost
+			began := time.Now()
 			for i := range n {
-				c := &store.Call{Verb: store.Get, Keys: keys(fmt.Sprint("a", i)), ForUpdate: true}
+				c := &store.Call{Verb: store.Get, Keys: keys(fmt.Sprint("a", i)), ForUpdate: true, Cost: &cost}
 				r.must(s, c)
 				c.Verb, c.Values = store.Put, keys("value")
 				r.must(s, c)
+			}
+			took := time.Since(began)
+			if cost.Transactions != n || int64(cost.Timestamps) != test.stamps*n {
+				t.Errorf("%d transactions and %d timestamps were seen of %d, with %d each", cost.Transactions, cost.Timestamps, n, test.stamps)
+			}
+			for command, sent := range cost.Commands {
+				if name := store.Command(command).String(); int64(sent) != test.want[name] {
+					t.Errorf("%d %s were seen, want %d", sent, name, test.want[name])
+				}
+			}
+			var sum time.Duration
+			for phase, in := range cost.Phases {
+				if phase := store.Phase(phase); phase != store.Backoff {
+					sum += in
+					if (in > 0) != slices.Contains(test.phases, phase) {
+						t.Errorf("phase %v took %v of %v", phase, in, took)
+					}
+				}
+			}
+			if sum > took {
+				t.Errorf("the phases took %v of %v: %v", sum, took, cost.Phases)
 			}
 			var all store.Traffic
 			for _, t := range d.Traffic() {
