@@ -88,6 +88,10 @@ func (s *specFlags) parseWith(env func(string) (string, bool), files []string, m
 
 // parseSources reads layers, and makes a load fast where they leave that open.
 func parseSources(sources ...spec.Source) (*spec.Spec, error) {
+	sources, err := spec.WithCourses(sources...)
+	if err != nil {
+		return nil, err
+	}
 	parsed, err := spec.Parse(sources...)
 	if err != nil {
 		return nil, err

@@ -38,11 +38,11 @@ import (
 
 // shipped are the studies that kvbench study init writes.
 //
-//go:embed studies/*.yaml
+//go:embed studies/*.yaml studies/*.csv
 var shipped embed.FS
 
 // shippedNames are their names, that of the one with all comments first.
-var shippedNames = []string{"threads", "node-killed", "two-clusters", "day"}
+var shippedNames = []string{"threads", "node-killed", "two-clusters", "day", "day.csv"}
 
 func (a *app) studyCommand() *cobra.Command {
 	st := &studying{app: a}
@@ -101,12 +101,12 @@ func (a *app) studyInitCommand() *cobra.Command {
   threads       from how many threads on more does not help; what each key of a study is
   node-killed   what a store that dies costs, at a steady rate
   two-clusters  which of two clusters is faster
-  day           whether objectives are kept through a day's load`,
-		Example:   "  kvbench study init >study.yaml\n  kvbench study init two-clusters >study.yaml",
+  day           whether objectives are kept through a day's load, of which day.csv has the rates`,
+		Example:   "  kvbench study init >study.yaml\n  kvbench study init two-clusters >study.yaml\n  kvbench study init day >day.yaml; kvbench study init day.csv >day.csv",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: shippedNames,
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := shipped.ReadFile("studies/" + append(args, shippedNames[0])[0] + ".yaml")
+			text, err := shipped.ReadFile("studies/" + shippedFile(append(args, shippedNames[0])[0]))
 			if err != nil {
 				return err
 			}
@@ -114,6 +114,14 @@ func (a *app) studyInitCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// shippedFile is the file of a name.
+func shippedFile(name string) string {
+	if filepath.Ext(name) != "" {
+		return name
+	}
+	return name + ".yaml"
 }
 
 func (a *app) studyContinueCommand() *cobra.Command {

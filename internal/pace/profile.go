@@ -15,6 +15,7 @@ package pace
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 )
 
@@ -108,21 +109,15 @@ func (p Profile) Count(t time.Duration) float64 { return p.count(t.Seconds()) }
 
 // Due returns when operation u is due, counted from 0. Fractions are meant: Poisson arrivals use them.
 func (p Profile) Due(u float64) time.Duration {
-	i := len(p.stages) - 1
-	for i > 0 && p.stages[i].count > u {
-		i--
-	}
-	s := &p.stages[i]
+	// The last that begins with so many or fewer: stages of a rate of 0 begin with as many as the one behind them.
+	i := sort.Search(len(p.stages), func(i int) bool { return p.stages[i].count > u })
+	s := &p.stages[max(0, i-1)]
 	return time.Duration(math.Round((s.start + s.invert(u-s.count)) * 1e9))
 }
 
 func (p Profile) at(sec float64) *stage {
-	for i := len(p.stages) - 1; i > 0; i-- {
-		if p.stages[i].start <= sec {
-			return &p.stages[i]
-		}
-	}
-	return &p.stages[0]
+	i := sort.Search(len(p.stages), func(i int) bool { return p.stages[i].start > sec })
+	return &p.stages[max(0, i-1)]
 }
 
 func (p Profile) count(sec float64) float64 {

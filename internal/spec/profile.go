@@ -25,10 +25,12 @@ func ParseRate(text string) (float64, error) {
 //
 //	target=20000
 //	target=1000@30s,1000..50000@5m,50000
+//
+// What [WithCourses] reads of a file is such a profile.
 func target() property {
 	return property{
 		Definition: Definition{Name: "target", Default: "0",
-			Kind: "number, or a profile as 1000@30s,1000..50000@5m,50000",
+			Kind: "number, a profile as 1000@30s,1000..50000@5m,50000, or a file of times and rates as day.csv@10m",
 			Doc:  "operations a second over the whole fleet; 0: as fast as it goes"},
 		parse: func(s *Spec, text string) error {
 			if !strings.ContainsAny(text, "@,") && !strings.Contains(text, "..") {

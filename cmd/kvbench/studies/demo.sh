@@ -31,9 +31,10 @@ for name in ${ONLY:-threads node-killed two-clusters day}; do
 	threads) short="--repeats 1 --duration 2s --warmup 1s --pause 0s" ;;
 	node-killed) short="--repeats 1 --duration 25s --pause 0s" ;;
 	two-clusters) short="--duration 3s --warmup 1s --pause 0s" ;;
-	day) short="--repeats 1 --pause 0s -p target=500@5s,500..2000@5s,2000@5s --duration 15s" ;;
+	day) short="--repeats 1 --pause 0s -p target=$work/day.csv@15s --duration 15s" ;;
 	esac
 	kvbench study init "$name" >"$work/$name.yaml"
+	[ "$name" != day ] || kvbench study init day.csv >"$work/day.csv"
 	echo
 	echo "\$ kvbench study $name.yaml $short"
 	kvbench study "$work/$name.yaml" $short --quiet --out "$out"
