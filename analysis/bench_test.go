@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"testing"
@@ -11,23 +12,27 @@ import (
 	"github.com/kvbench/kvbench/internal/exitcode"
 )
 
-// BenchmarkLoad reads a run of 15 workers, 10 minutes and all kinds of a paced load, 75 MB.
+// BenchmarkLoad reads runs of all kinds of a paced load: 15 workers for 10 minutes, and 100 for an hour, 4.5 GB in files that all of them share.
 func BenchmarkLoad(b *testing.B) {
-	const workers, seconds, perSecond = 15, 600, 3000
-	dir, err := largerun.Run{ID: "long", Workers: workers, Seconds: seconds, PerSecond: perSecond}.Write(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
+	for _, run := range []largerun.Run{{Workers: 15, Seconds: 600}, {Workers: 100, Seconds: 3600}} {
+		run.ID, run.PerSecond = "long", 3000
+		b.Run(fmt.Sprintf("workers=%d/seconds=%d", run.Workers, run.Seconds), func(b *testing.B) {
+			dir, err := run.Write(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				r, err := Load(dir)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if p := r.Report(); p.Operations != int64(run.Workers*run.Seconds*run.PerSecond) || p.Verdict.Code != exitcode.Valid {
+					b.Fatalf("%d operations: %+v", p.Operations, p.Verdict)
+				}
+			}
+			b.ReportMetric(float64(size(b, dir))/1e6, "MB")
+		})
 	}
-	for b.Loop() {
-		r, err := Load(dir)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if p := r.Report(); p.Operations != workers*seconds*perSecond || p.Verdict.Code != exitcode.Valid {
-			b.Fatalf("%d operations: %+v", p.Operations, p.Verdict)
-		}
-	}
-	b.ReportMetric(float64(size(b, dir))/1e6, "MB")
 }
 
 // size is that of all files in a directory, in bytes.

@@ -141,8 +141,8 @@ func (r *Run) look(dir string, m results.Member) (*worker, error) {
 type stream struct{ full, free chan *results.Interval }
 
 func newStream() stream {
-	// One is being filled, one merged, and two wait between.
-	const intervals = 4
+	// One is being filled, one merged, and one waits between.
+	const intervals = 3
 	s := stream{make(chan *results.Interval, intervals), make(chan *results.Interval, intervals)}
 	for range intervals {
 		s.free <- new(results.Interval)

@@ -16,8 +16,8 @@ type NoAnswer struct {
 	S   float64 `json:"s"`
 }
 
-// answers are when workers were answered: from the first to the last answer of each interval. A pause
-// within an interval is not seen; one of a second or more spans the end of one.
+// answers are when workers were answered: from the first to the last answer of each interval, as one where less than shortSilence
+// lies between. A pause within an interval is not seen; one of a second or more spans the end of one.
 type answers struct {
 	spans   []measure.Answers
 	unknown bool // the journal is of a version that did not record them
@@ -26,6 +26,13 @@ type answers struct {
 func (a *answers) add(iv *results.Interval) {
 	switch {
 	case iv.Answers.Last > 0:
+		if n := len(a.spans); n > 0 {
+			before := &a.spans[n-1]
+			if iv.Answers.First-before.Last < shortSilence && before.First-iv.Answers.Last < shortSilence {
+				before.First, before.Last = min(before.First, iv.Answers.First), max(before.Last, iv.Answers.Last)
+				return
+			}
+		}
 		a.spans = append(a.spans, iv.Answers)
 	case iv.OK+iv.Missing+iv.Wrong > 0:
 		a.unknown = true

@@ -48,7 +48,7 @@ type lines[T any] struct {
 var errNoRecord = fmt.Errorf("no record")
 
 func newLines[T any](r io.Reader, file string, parse func([]byte) (T, error)) *lines[T] {
-	return &lines[T]{in: bufio.NewReaderSize(r, 64<<10), file: file, parse: parse}
+	return &lines[T]{in: bufio.NewReaderSize(r, 16<<10), file: file, parse: parse}
 }
 
 // next returns the next record; or a *LineError, after which it can be called

@@ -3,6 +3,7 @@
 package results
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -93,7 +94,7 @@ func (r *JournalReader) read(secs, counts, hists, errs, traffic io.Reader) {
 	r.secs = newLines(secs, SecondsFile, new(secondParser).parse)
 	r.counts = newLines(counts, CountsFile, parseCount)
 	r.parser = &histogramParser{decoder: measure.NewDecoder()}
-	r.hists = newLines(hists, HistogramsFile, r.parser.parse)
+	r.hists = newLines(bufio.NewReaderSize(hists, 64<<10), HistogramsFile, r.parser.parse) // the one that is large
 	r.errs = newLines(errs, ErrorsFile, parseErrors)
 	r.traffic = newLines(traffic, TrafficFile, parseTraffic)
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
-// Run is a paced run of all kinds of operations. Every worker has the same journal, so that it is written quickly.
+// Run is a paced run of all kinds of operations. Every worker has the same journal, in the same files, so that it is written quickly
+// and takes little of the disk.
 type Run struct {
 	ID         string
 	Workers    int
@@ -48,11 +49,21 @@ func (r Run) Write(out string) (string, error) {
 		return "", err
 	}
 	for _, m := range run.Fleet[1:] {
-		if err := os.CopyFS(filepath.Join(dir, m.Name), os.DirFS(filepath.Join(dir, "w0"))); err != nil {
+		if err := link(filepath.Join(dir, "w0"), filepath.Join(dir, m.Name)); err != nil {
 			return "", err
 		}
 	}
 	return dir, r.servers(filepath.Join(dir, "w0", results.ServersFile))
+}
+
+// link makes a directory of the same files.
+func link(from, to string) error {
+	files, err := os.ReadDir(from)
+	err = errors.Join(err, os.Mkdir(to, 0o777))
+	for _, f := range files {
+		err = errors.Join(err, os.Link(filepath.Join(from, f.Name()), filepath.Join(to, f.Name())))
+	}
+	return err
 }
 
 // servers writes what stores said of themselves to one of the workers, every five seconds.
