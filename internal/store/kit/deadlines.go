@@ -9,66 +9,63 @@ import (
 )
 
 // Deadlines keeps when the calls in flight of one session must be given up. All calls of a
-// session have the same timeout and so expire in the order in which they
-// started: a list in that order is all it takes, and a call costs no timer and
-// no context of its own. Calls are known by small numbers, which are used again.
+// session have the same timeout, so none expires before the one that was the oldest when they were last
+// looked through; and that is most often answered long before. So a call costs no timer, no context of its own, and
+// nothing but to write down its deadline: they are looked through when one may have passed, about
+// once in a timeout. Calls are known by small numbers, which are used again.
 type Deadlines struct {
 	timeout time.Duration
-	links   []link // by call number + 1; links[0] is the list's head and tail
+	at      []time.Duration // by call; store.Forever: it is not there
+	next    time.Duration   // no call expires before
+	looked  int             // while they are looked through: so many have been
+	least   time.Duration   // of those, and of those added since
 }
 
-type link struct {
-	prev, next int32
-	at         time.Duration
-	listed     bool
-}
-
-// NewDeadlines returns an empty list for calls that may take timeout each; 0 means for ever.
+// NewDeadlines returns deadlines of calls that may take timeout each; 0 means for ever.
 func NewDeadlines(timeout time.Duration) *Deadlines {
-	return &Deadlines{timeout: timeout, links: make([]link, 1)}
+	return &Deadlines{timeout: timeout, next: store.Forever}
 }
 
-// Add notes that call i started at start, which must not be earlier than the
-// start of the call added before. Call i must not be in the list.
+// Add notes that call i started at start.
 func (d *Deadlines) Add(i int, start time.Duration) {
 	if d.timeout <= 0 {
 		return
 	}
-	for len(d.links) <= i+1 {
-		d.links = append(d.links, link{})
+	for len(d.at) <= i {
+		d.at = append(d.at, store.Forever)
 	}
-	n, last := int32(i+1), d.links[0].prev
-	d.links[n] = link{prev: last, at: start + d.timeout, listed: true}
-	d.links[last].next = n
-	d.links[0].prev = n
+	at := start + d.timeout
+	d.at[i] = at
+	d.next, d.least = min(d.next, at), min(d.least, at)
 }
 
-// Remove takes call i out of the list, if it is there.
+// Remove forgets call i, if it is there.
 func (d *Deadlines) Remove(i int) {
-	if i+1 >= len(d.links) || !d.links[i+1].listed {
-		return
+	if i < len(d.at) {
+		d.at[i] = store.Forever
 	}
-	l := &d.links[i+1]
-	d.links[l.prev].next = l.next
-	d.links[l.next].prev = l.prev
-	*l = link{}
 }
 
-// Next returns the earliest deadline, or [store.Forever].
-func (d *Deadlines) Next() time.Duration {
-	if n := d.links[0].next; n != 0 {
-		return d.links[n].at
-	}
-	return store.Forever
-}
+// Next returns a moment before which no call expires, or [store.Forever].
+func (d *Deadlines) Next() time.Duration { return d.next }
 
-// Expired takes a call out of the list whose deadline is not after now, and
-// returns its number; or -1.
+// Expired forgets a call whose deadline is not after now, and returns its number; or -1, and then
+// Next lies after now.
 func (d *Deadlines) Expired(now time.Duration) int {
-	n := d.links[0].next
-	if n == 0 || d.links[n].at > now {
+	if now < d.next {
 		return -1
 	}
-	d.Remove(int(n - 1))
-	return int(n - 1)
+	if d.looked == 0 {
+		d.least = store.Forever
+	}
+	for ; d.looked < len(d.at); d.looked++ {
+		at := d.at[d.looked]
+		if at <= now {
+			d.at[d.looked] = store.Forever
+			return d.looked
+		}
+		d.least = min(d.least, at)
+	}
+	d.next, d.looked = d.least, 0
+	return -1
 }

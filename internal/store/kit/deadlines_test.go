@@ -4,53 +4,61 @@ package kit
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/store"
 )
 
-// Against a model: a slice in order of start.
+// Against a model: a deadline for each call.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	const timeout = 50
 	rng := rand.New(rand.NewPCG(1, 2))
 	d := NewDeadlines(timeout)
-	type entry struct {
-		call int
-		at   time.Duration
-	}
-	var model []entry
+	model := make(map[int]time.Duration)
 	now := time.Duration(-200) // a run's clock is negative before its start
+	looks := 0
 	for range 100_000 {
 		now += time.Duration(rng.IntN(4))
 		call := rng.IntN(30)
-		at := slices.IndexFunc(model, func(e entry) bool { return e.call == call })
-		if at < 0 {
+		if _, there := model[call]; !there {
 			d.Add(call, now)
-			model = append(model, entry{call, now + timeout})
+			model[call] = now + timeout
 		} else {
 			d.Remove(call)
 			d.Remove(call) // again: no harm
-			model = slices.Delete(model, at, at+1)
+			delete(model, call)
 		}
-		want := store.Forever
-		if len(model) > 0 {
-			want = model[0].at
-		}
-		if got := d.Next(); got != want {
-			t.Fatalf("Next = %v, want %v", got, want)
-		}
-		for len(model) > 0 && model[0].at <= now {
-			if got := d.Expired(now); got != model[0].call {
-				t.Fatalf("Expired = %d, want %d", got, model[0].call)
+		for call, at := range model {
+			if d.Next() > at {
+				t.Fatalf("Next = %v, but call %d expires at %v", d.Next(), call, at)
 			}
-			model = model[1:]
 		}
-		if got := d.Expired(now); got != -1 {
-			t.Fatalf("call %d expired too early", got)
+		if d.Next() <= now {
+			looks++
 		}
+		for call := d.Expired(now); call >= 0; call = d.Expired(now) {
+			if at, there := model[call]; !there || at > now {
+				t.Fatalf("at %v call %d has expired, in the model at %v (there: %v)", now, call, at, there)
+			}
+			delete(model, call)
+			if len(model) == 0 { // one more, while they are looked through
+				d.Add(call, now)
+				model[call] = now + timeout
+			}
+		}
+		for call, at := range model {
+			if at <= now {
+				t.Fatalf("at %v call %d has not expired, in the model at %v", now, call, at)
+			}
+		}
+		if d.Next() <= now {
+			t.Fatalf("Next = %v at %v, though what had expired has been taken", d.Next(), now)
+		}
+	}
+	if looks > 50_000 {
+		t.Errorf("one may have expired %d times in 100,000", looks)
 	}
 }
 

@@ -60,7 +60,8 @@ func (s *Session) Wait(until time.Duration) []*store.Call {
 	for {
 		threads, woken := s.inbox.Wait(min(until, s.deadlines.Next()))
 		s.finish(threads)
-		if !s.expire() || len(s.done) > 0 || woken {
+		s.expire()
+		if len(s.done) > 0 || woken || s.clk.Now() >= until {
 			return s.done
 		}
 		// What has expired was cancelled, and will be here in a moment.
@@ -90,17 +91,15 @@ func (s *Session) finish(threads []*Thread) {
 	}
 }
 
-// expire gives up the calls whose time is over, and tells whether there were any.
-func (s *Session) expire() bool {
+// expire gives up the calls whose time is over.
+func (s *Session) expire() {
 	if s.deadlines.Next() == store.Forever {
-		return false
+		return
 	}
-	now, any := s.clk.Now(), false
+	now := s.clk.Now()
 	for i := s.deadlines.Expired(now); i >= 0; i = s.deadlines.Expired(now) {
 		s.threads[i].GiveUp(store.Timeout)
-		any = true
 	}
-	return any
 }
 
 // Wake implements [store.Session].
