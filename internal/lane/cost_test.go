@@ -7,6 +7,14 @@
 package lane
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +23,7 @@ import (
 	"github.com/kvbench/kvbench/internal/pace"
 	"github.com/kvbench/kvbench/internal/spec"
 	"github.com/kvbench/kvbench/internal/store"
+	"github.com/kvbench/kvbench/internal/store/kit"
 	"github.com/kvbench/kvbench/internal/workload"
 )
 
@@ -22,7 +31,6 @@ import (
 // it is our own code. Its rows are those that the generator wrote.
 type instant struct {
 	clock  clock.Clock
-	row    []byte
 	found  [][]byte
 	calls  []*store.Call
 	done   []*store.Call
@@ -67,9 +75,11 @@ var costs = []struct {
 	{"batch 20 update", map[string]string{"readproportion": "0", "updateproportion": "1", "batch.size": "20"}},
 }
 
-// runLane runs a lane of 64 threads until it has done so many calls, and returns how
-// many operations that were.
-func runLane(t testing.TB, properties map[string]string, calls int) (operations int64) {
+// row is one as the generator writes it.
+var row = []byte{8, 2, 2, 20, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'}
+
+// generator makes operations of small rows.
+func generator(t testing.TB, properties map[string]string) (*spec.Spec, *workload.Generator) {
 	p := map[string]string{"recordcount": "1000000", "fieldcount": "1", "fieldlength": "10", "maxexecutiontime": "3600"}
 	for k, v := range properties {
 		p[k] = v
@@ -82,10 +92,17 @@ func runLane(t testing.TB, properties map[string]string, calls int) (operations 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, g
+}
+
+// runLane runs a lane of 64 threads until it has done so many calls, and returns how
+// many operations that were.
+func runLane(t testing.TB, properties map[string]string, calls int) (operations int64) {
+	s, g := generator(t, properties)
 	clk := clock.Since(time.Now())
-	session := &instant{clock: clk, row: []byte{8, 2, 2, 20, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'}}
+	session := &instant{clock: clk}
 	for range s.Batch {
-		session.found = append(session.found, session.row)
+		session.found = append(session.found, row)
 	}
 	collector := measure.NewCollector(measure.Config{Window: time.Hour}, 1)
 	l := New(Config{
@@ -137,4 +154,67 @@ func BenchmarkLane(b *testing.B) {
 			b.ReportMetric(float64(operations)/b.Elapsed().Seconds(), "operations/s")
 		})
 	}
+}
+
+// yielding answers a read when all other goroutines have had their turn, as a client library does that waits.
+type yielding struct{}
+
+func (yielding) Context(ctx context.Context) context.Context { return ctx }
+
+func (yielding) Do(_ context.Context, c *store.Call) {
+	runtime.Gosched()
+	c.Class, c.Err, c.RPCs = store.OK, nil, 1
+	c.Found = append(c.Found[:0], row)
+}
+
+// BenchmarkThreads tells what a read costs besides the client library's work, in CPU time: in a lane whose calls
+// block a goroutine each, and in a loop that makes a key and counts, as the bare loop of bench-peers does.
+func BenchmarkThreads(b *testing.B) {
+	for _, threads := range []int{64, 400} {
+		b.Run(fmt.Sprintf("lane/%d", threads), func(b *testing.B) {
+			_, g := generator(b, map[string]string{"readproportion": "1", "updateproportion": "0", "requestdistribution": "uniform", "operationcount": strconv.Itoa(b.N)})
+			clk := clock.Since(time.Now())
+			session := kit.NewSession(threads, clk, time.Minute, func(int) kit.Caller { return yielding{} })
+			collector := measure.NewCollector(measure.Config{Window: time.Hour}, 1)
+			l := New(Config{
+				Clock: clk, Source: g, Session: session, Recorder: collector.Recorder(0),
+				Share: pace.Share{Step: 1}, Threads: threads, End: time.Hour,
+			})
+			var collecting sync.WaitGroup
+			collecting.Go(func() { collector.Run(func(*measure.Interval) {}) })
+			before := processorTime(b)
+			l.Run()
+			collecting.Wait()
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "CPU-ns/op")
+			if err := session.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+		b.Run(fmt.Sprintf("loop/%d", threads), func(b *testing.B) {
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var loops sync.WaitGroup
+			before := processorTime(b)
+			for i := range threads {
+				loops.Go(func() {
+					rng := rand.New(rand.NewPCG(1, uint64(i)))
+					for left.Add(-1) >= 0 {
+						key := strconv.AppendUint([]byte("usertable:user"), rng.Uint64(), 10)
+						yielding{}.Do(context.Background(), &store.Call{Keys: [][]byte{key}})
+					}
+				})
+			}
+			loops.Wait()
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "CPU-ns/op")
+		})
+	}
+}
+
+// processorTime is what the process has used so far.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -79,12 +79,12 @@ func (b *Inbox[T]) ring() {
 func (b *Inbox[T]) attend() {
 	idle := b.asleep
 	b.asleep = false
-	b.mu.Unlock()
-	switch {
-	case !idle:
-	case b.turn != nil:
+	if idle && b.turn != nil {
 		b.takeTurns()
-	default:
+		return
+	}
+	b.mu.Unlock()
+	if idle {
 		b.signal <- struct{}{}
 	}
 }
@@ -96,6 +96,7 @@ func (b *Inbox[T]) attend() {
 func (b *Inbox[T]) Run(turn func(items []T) (until time.Duration, more bool)) {
 	b.turn, b.ended = turn, false
 	for !b.ended {
+		b.mu.Lock()
 		b.takeTurns()
 		<-b.signal
 	}
@@ -105,7 +106,8 @@ func (b *Inbox[T]) Run(turn func(items []T) (until time.Duration, more bool)) {
 	}
 }
 
-// takeTurns takes turns until there is nothing to do. asleep has been taken back for that.
+// takeTurns takes turns until there is nothing to do. asleep has been taken back for that. b.mu is held,
+// and is unlocked afterwards.
 func (b *Inbox[T]) takeTurns() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -114,7 +116,6 @@ func (b *Inbox[T]) takeTurns() {
 		}
 	}()
 	for {
-		b.mu.Lock()
 		b.items, b.taken, b.woken = b.taken[:0], b.items, false
 		b.mu.Unlock()
 		until, more := b.turn(b.taken)
@@ -129,7 +130,6 @@ func (b *Inbox[T]) takeTurns() {
 			b.mu.Unlock()
 			return
 		}
-		b.mu.Unlock()
 	}
 }
 

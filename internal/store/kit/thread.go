@@ -5,6 +5,7 @@ package kit
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvbench/kvbench/internal/clock"
@@ -24,10 +25,14 @@ type Caller interface {
 type Thread struct {
 	Index  int // its owner's number for it
 	caller Caller
-	work   chan *store.Call
 	ended  chan struct{}
 
-	call   *store.Call // in flight; nil: none
+	// Most often a thread is given its next call while it hands in the one before, and need not
+	// wait: then that costs two atomic additions, where a channel would cost its lock twice.
+	work atomic.Int32  // calls to make; -1: the goroutine waits
+	wake chan struct{} // ends that
+
+	call   *store.Call // in flight, or to make; nil: none
 	gaveUp store.Class // why the call was given up; OK: it was not
 
 	// One context serves call after call until one is cancelled. A context with a
@@ -40,7 +45,7 @@ type Thread struct {
 // NewThread starts a thread, which stamps calls with the time by clk and passes
 // itself to done, in its own goroutine, when its call has come back.
 func NewThread(index int, caller Caller, clk clock.Clock, done func(*Thread)) *Thread {
-	t := &Thread{Index: index, caller: caller, work: make(chan *store.Call, 1), ended: make(chan struct{})}
+	t := &Thread{Index: index, caller: caller, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	t.renew()
 	go t.run(clk, done)
 	return t
@@ -57,8 +62,23 @@ func (t *Thread) Start(c *store.Call) {
 		t.renew()
 		t.gaveUp = store.OK
 	}
+	t.give(c)
+}
+
+// give hands the goroutine its next call; nil: it has made the last one.
+func (t *Thread) give(c *store.Call) {
 	t.call = c
-	t.work <- c
+	if t.work.Add(1) == 0 {
+		t.wake <- struct{}{}
+	}
+}
+
+// take returns what was given, and waits for it.
+func (t *Thread) take() *store.Call {
+	if t.work.Add(-1) < 0 {
+		<-t.wake
+	}
+	return t.call
 }
 
 // GiveUp cancels the call in flight, if there is one. It comes back soon, in class why
@@ -73,13 +93,13 @@ func (t *Thread) GiveUp(why store.Class) {
 // Stop ends the thread, which must have no call.
 func (t *Thread) Stop() {
 	t.cancel()
-	close(t.work)
+	t.give(nil)
 	<-t.ended
 }
 
 func (t *Thread) run(clk clock.Clock, done func(*Thread)) {
 	defer close(t.ended)
-	for c := range t.work {
+	for c := t.take(); c != nil; c = t.take() {
 		t.caller.Do(t.ctx, c)
 		c.End = clk.Now()
 		done(t)
