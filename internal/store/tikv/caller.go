@@ -22,8 +22,33 @@ type Caller struct {
 // NewCaller returns a caller for one goroutine.
 func NewCaller(client *Client) *Caller { return &Caller{client: client} }
 
-// Context implements [kit.Caller].
-func (r *Caller) Context(ctx context.Context) context.Context { return r.trace.Context(ctx) }
+// Context implements [kit.Caller]. The context ends with ctx and has none of its values.
+func (r *Caller) Context(ctx context.Context) context.Context {
+	return &followed{Context: ctx, done: ctx.Done(), trace: &r.trace}
+}
+
+// followed is [Trace.Context] at less cost. client-go asks the context of a raw call for a dozen values that it does not
+// have; to look for them context by context, in memory that is in no cache, took 2 % of a read's CPU with 800 threads.
+type followed struct {
+	context.Context
+	done  <-chan struct{}
+	trace *Trace
+}
+
+// Done implements [context.Context].
+func (f *followed) Done() <-chan struct{} { return f.done }
+
+// Value implements [context.Context].
+func (f *followed) Value(key any) any {
+	if key == (traceKey{}) {
+		return f.trace
+	}
+	return nil
+}
+
+// AfterFunc is what package context looks for in contexts of other packages; without it, every
+// context below would have a goroutine.
+func (f *followed) AfterFunc(end func()) (stop func() bool) { return context.AfterFunc(f.Context, end) }
 
 // Do implements [kit.Caller]. ctx is from Context.
 func (r *Caller) Do(ctx context.Context, c *store.Call) {

@@ -23,8 +23,13 @@ import (
 // many requests it sent, and errors in answers that it overlooks. Its
 // methods may be called from any goroutine.
 type Trace struct {
-	rpcs       atomic.Int32
-	text       atomic.Pointer[string] // of the first error in an answer
+	rpcs  atomic.Int32
+	text  atomic.Pointer[string] // of the first error in an answer
+	costs *costs                 // nil: they are not counted
+}
+
+// costs are what the one call of a transaction asks of stores and PD. A raw call is one command, and does not pay for this.
+type costs struct {
 	commands   [store.CommandKinds + 1]atomic.Int32
 	timestamps atomic.Int32
 	waited     atomic.Int64 // for timestamps, in nanoseconds
@@ -37,14 +42,22 @@ func (t *Trace) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
+// CountCosts makes t count commands and timestamps. It comes before the first call.
+func (t *Trace) CountCosts() { t.costs = new(costs) }
+
 // Reset makes t ready for the next call.
 func (t *Trace) Reset() {
 	t.rpcs.Store(0)
-	t.text.Store(nil)
-	t.timestamps.Store(0)
-	t.waited.Store(0)
-	for c := range t.commands {
-		if n := &t.commands[c]; n.Load() != 0 { // which costs less than to store
+	if t.text.Load() != nil { // which costs less than to store
+		t.text.Store(nil)
+	}
+	if t.costs == nil {
+		return
+	}
+	t.costs.timestamps.Store(0)
+	t.costs.waited.Store(0)
+	for c := range t.costs.commands {
+		if n := &t.costs.commands[c]; n.Load() != 0 {
 			n.Store(0)
 		}
 	}
@@ -54,14 +67,14 @@ func (t *Trace) Reset() {
 // parts of a batch included. Requests to PD are not counted.
 func (t *Trace) RPCs() int32 { return t.rpcs.Load() }
 
-// Waited returns for how long the call has waited for timestamps of PD.
-func (t *Trace) Waited() time.Duration { return time.Duration(t.waited.Load()) }
+// Waited returns for how long the call has waited for timestamps of PD, if costs are counted.
+func (t *Trace) Waited() time.Duration { return time.Duration(t.costs.waited.Load()) }
 
-// AddTo adds the timestamps and commands that the call has asked for to c.
+// AddTo adds the timestamps and commands that the call has asked for to c, if costs are counted.
 func (t *Trace) AddTo(c *store.Cost) {
-	c.Timestamps += t.timestamps.Load()
-	for kind := range t.commands {
-		c.Commands[kind] += t.commands[kind].Load()
+	c.Timestamps += t.costs.timestamps.Load()
+	for kind := range t.costs.commands {
+		c.Commands[kind] += t.costs.commands[kind].Load()
 	}
 }
 
@@ -100,7 +113,9 @@ func (c tracedClient) SendRequest(ctx context.Context, addr string, req *tikvrpc
 		return c.Client.SendRequest(ctx, addr, req, timeout)
 	}
 	t.rpcs.Add(1)
-	t.commands[commandOf(req.Type)].Add(1)
+	if t.costs != nil {
+		t.costs.commands[commandOf(req.Type)].Add(1)
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			resp, err = nil, fmt.Errorf("%s answered a %s in a way that client-go cannot take: %v", addr, req.Type, r)
@@ -126,12 +141,12 @@ type tracedPD struct{ pd.Client }
 // GetTS implements [pd.Client].
 func (c tracedPD) GetTS(ctx context.Context) (physical, logical int64, err error) {
 	t, _ := ctx.Value(traceKey{}).(*Trace)
-	if t == nil {
+	if t == nil || t.costs == nil {
 		return c.Client.GetTS(ctx)
 	}
-	t.timestamps.Add(1)
+	t.costs.timestamps.Add(1)
 	began := time.Now()
-	defer func() { t.waited.Add(int64(time.Since(began))) }()
+	defer func() { t.costs.waited.Add(int64(time.Since(began))) }()
 	return c.Client.GetTS(ctx)
 }
 

@@ -71,7 +71,9 @@ func (d *Driver) Traffic() []store.Traffic { return d.cluster.Traffic() }
 // the client instances in turn.
 func (d *Driver) Open(lane, threads int, clk clock.Clock) (store.Session, error) {
 	return kit.NewSession(threads, clk, d.timeout, func(i int) kit.Caller {
-		return &caller{client: d.cluster.Client(lane + i), options: d.options, held: &d.held}
+		c := &caller{client: d.cluster.Client(lane + i), options: d.options, held: &d.held}
+		c.trace.CountCosts()
+		return c
 	}), nil
 }
 
