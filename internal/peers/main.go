@@ -261,6 +261,12 @@ func (b *bench) peers() []peer {
 				"--target", strconv.Itoa(w.target), "-p", w.kind + "proportion=1", "-p", other + "proportion=0", "--json", "--quiet"}, properties...)
 		}}
 	}
+	bare := func(name string, flags ...string) peer {
+		return peer{name: name, scale: 2, read: durationAfter(`operations in ([^ ,]+),`), args: func(w workload, n int) []string {
+			return append([]string{b.bare, "-pd", b.pd, "-kind", w.kind, "-threads", strconv.Itoa(w.threads), "-batch", strconv.Itoa(w.batch),
+				"-records", strconv.Itoa(records), "-operations", strconv.Itoa(n)}, flags...)
+		}}
+	}
 	all := []peer{
 		{name: "go-ycsb", scale: 4, read: durationAfter(`Run finished, takes (\S+)`), args: func(w workload, n int) []string {
 			other := map[string]string{"read": "update", "update": "read"}[w.kind]
@@ -268,10 +274,8 @@ func (b *bench) peers() []peer {
 				"-p", "threadcount=" + strconv.Itoa(w.threads), "-p", "batch.size=" + strconv.Itoa(w.batch), "-p", "operationcount=" + strconv.Itoa(n),
 				"-p", w.kind + "proportion=1", "-p", other + "proportion=0", "-p", "debug.pprof=127.0.0.1:0"}
 		}},
-		{name: "bare rawkv", scale: 2, read: durationAfter(`operations in ([^ ,]+),`), args: func(w workload, n int) []string {
-			return []string{b.bare, "-pd", b.pd, "-kind", w.kind, "-threads", strconv.Itoa(w.threads), "-batch", strconv.Itoa(w.batch),
-				"-records", strconv.Itoa(records), "-operations", strconv.Itoa(n)}
-		}},
+		bare("bare rawkv"),
+		bare("bare rawkv, measured", "-measure"),
 		kvbench("rawkv", "rawkv", 2),
 	}
 	for _, n := range b.streams {

@@ -2,7 +2,8 @@
 
 // Command bare is the least that an application can do with client-go's rawkv: a
 // loop per goroutine over a client with default settings and kvbench's garbage collector target,
-// which counts and measures nothing. It is what kvbench's cost per operation is compared with.
+// which counts and measures nothing. It is what kvbench's cost per operation is compared with. With -measure it does
+// what a thread of any load generator has to: its calls can be given up, and it records how long each took.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"log"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	pclog "github.com/pingcap/log"
 	"github.com/tikv/client-go/v2/config"
 	"github.com/tikv/client-go/v2/rawkv"
@@ -35,6 +38,7 @@ func main() {
 		batch   = flag.Int("batch", 1, "keys a call")
 		records = flag.Int64("records", 100_000, "records in the store")
 		count   = flag.Int64("operations", 100_000, "operations (keys) to do")
+		measure = flag.Bool("measure", false, "call with a context that can be cancelled, and record latencies")
 	)
 	flag.Parse()
 	log.SetFlags(0)
@@ -50,13 +54,30 @@ func main() {
 	}
 	var left, failed atomic.Int64
 	left.Store(*count)
+	latencies := make([]latency, runtime.GOMAXPROCS(0))
+	for i := range latencies {
+		latencies[i].histogram = hdrhistogram.New(1, time.Hour.Microseconds(), 3)
+	}
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i := range *threads {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(i)))
+			ctx, cancel := context.Background(), func() {}
+			if *measure {
+				ctx, cancel = context.WithCancel(ctx)
+			}
+			defer cancel()
 			for left.Add(-int64(*batch)) >= 0 {
-				if err := call(client, rng, *kind, *batch, *records); err != nil && failed.Add(1) == 1 {
+				var began time.Time
+				if *measure {
+					began = time.Now()
+				}
+				err := call(ctx, client, rng, *kind, *batch, *records)
+				if *measure {
+					latencies[i%len(latencies)].add(time.Since(began))
+				}
+				if err != nil && failed.Add(1) == 1 {
 					fmt.Fprintln(os.Stderr, "bare:", err)
 				}
 			}
@@ -70,8 +91,19 @@ func main() {
 	}
 }
 
-func call(client *rawkv.Client, rng *rand.Rand, kind string, batch int, records int64) error {
-	ctx := context.Background()
+// latency counts how long calls took, in microseconds.
+type latency struct {
+	sync.Mutex
+	histogram *hdrhistogram.Histogram
+}
+
+func (l *latency) add(d time.Duration) {
+	l.Lock()
+	defer l.Unlock()
+	_ = l.histogram.RecordValue(d.Microseconds()) // fails above an hour
+}
+
+func call(ctx context.Context, client *rawkv.Client, rng *rand.Rand, kind string, batch int, records int64) error {
 	keys := make([][]byte, batch)
 	for i := range keys {
 		keys[i] = key(rng.Int64N(records))
