@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kvbench/kvbench/internal/exitcode"
@@ -33,4 +34,18 @@ func (p *Report) Held() (state objective.State, client bool, why string) {
 		return objective.Unknown, false, p.Verdict.Text
 	}
 	return objective.Kept, false, ""
+}
+
+// Advice says what to do about a run that shows nothing of the database; "" if nobody knows.
+func (p *Report) Advice() string {
+	unknown := func(o ObjectiveRow) bool { return o.Kept == nil }
+	switch {
+	case len(p.WorkersLost) > 0 || len(p.Workers) < p.WorkersExpected:
+		return "see why workers were lost (kvbench status), and search again"
+	case crowded(p.Workers, p.WindowS) != "":
+		return "the workers' machines are crowded: run them on machines that nothing else needs, give their containers more CPU, or use more workers, so that each has less to do; --driver stream costs them less"
+	case slices.ContainsFunc(p.Objectives, unknown):
+		return "too little was seen to judge every objective: give each run more time (--cell), begin higher (--start), or choose an objective that fewer operations can show, as p99 in the place of p99.9"
+	}
+	return ""
 }

@@ -42,3 +42,41 @@ func TestHeld(t *testing.T) {
 		})
 	}
 }
+
+// If all that is missing of a target waited for the database until the end, that is the limit, even where operations started late and threads
+// were free; if it did not, the client is.
+func TestLimitOfWhatWaitedInVain(t *testing.T) {
+	t.Parallel()
+	r, err := Load((&fixture{window: 5 * time.Second, target: 2000, achieved: 1900, threads: 50, cpu: 0.3}).write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		cutOff, blocked int64
+		by              string
+	}{{0, 0, ByClient}, {200, 200, ByClient}, {500, 0, ByServer}, {0, 500, ByServer}, {100, 400, ByServer}} {
+		p := r.Report()
+		p.CutOff, p.Blocked = c.cutOff, c.blocked
+		if l := foundLimit(p, r); l.By != c.by || c.by == ByServer && !strings.HasPrefix(l.Why, "500 operations waited for the database in vain") {
+			t.Errorf("%d cut off and %d that found no thread, of 500 that are missing: %+v, want %s", c.cutOff, c.blocked, l, c.by)
+		}
+	}
+}
+
+// What keeps a run from showing anything has a word on what to do about it.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	kept := true
+	for want, p := range map[string]*Report{
+		"kvbench status":     {WorkersExpected: 2, Workers: []WorkerRow{{}}},
+		"crowded":            {WindowS: 10, WorkersExpected: 1, Workers: []WorkerRow{{CPUShare: 0.01, Cores: 2, CPUWaitS: 3}}},
+		"more time (--cell)": {WindowS: 10, WorkersExpected: 1, Workers: []WorkerRow{{CPUShare: 0.1, Cores: 2}}, Objectives: []ObjectiveRow{{Kept: &kept}, {}}},
+	} {
+		if text := p.Advice(); !strings.Contains(text, want) {
+			t.Errorf("%q, want %q", text, want)
+		}
+	}
+	if text := (&Report{Objectives: []ObjectiveRow{{Kept: &kept}}}).Advice(); text != "" {
+		t.Errorf("advice of a run that lacks nothing: %s", text)
+	}
+}

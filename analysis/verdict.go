@@ -36,6 +36,8 @@ const (
 	machineShare = 0.95
 	// fullShare is from which share of the threads in flight on the server is.
 	fullShare = 0.9
+	// inVainShare is which part of what is missing of a target must have waited for the database until the end for that to be the limit.
+	inVainShare = 0.9
 	// queuedShare is from which share of the operations that found no free thread on their lag is
 	// worth a word, and shortShare from which share on the threads are what a missed target lacked.
 	queuedShare = 0.01
@@ -314,10 +316,27 @@ func foundLimit(p *Report, r *Run) Limit {
 	if share := p.queued(); p.Paced && share >= shortShare {
 		return Limit{ByServer, fmt.Sprintf("%s of the operations were due while all %d %s waited for the database, though only %s did on average: it answers in bursts; more threads may bridge them", units.Percent(share), p.Threads, units.Plural(int64(p.Threads), "thread", "threads"), units.Number(p.InFlight))}
 	}
+	if text := p.inVain(); text != "" {
+		return Limit{ByServer, text}
+	}
 	if p.Paced && p.LagUS != nil {
 		return Limit{ByClient, fmt.Sprintf("operations started %s (p99) after they were due, though only %s of %d threads were in flight on average", MetricNamed("p99").Show(p.LagUS), units.Number(p.InFlight), p.Threads)}
 	}
 	return Limit{ByUnknown, fmt.Sprintf("%s of %d threads were in flight on average, and the busiest worker used %s of its cores", units.Number(p.InFlight), p.Threads, busiestShare(p.Workers))}
+}
+
+// inVain says that what is missing of the target was due and waited for the database until the end, in a call or for a thread, all of which
+// waited for it then: so it is with a rate slightly above what a database does, of which a queue grows while threads are free. Empty if that was not so.
+func (p *Report) inVain() string {
+	if !p.Paced || !p.missedTarget() {
+		return ""
+	}
+	waited := p.CutOff + p.Blocked*int64(max(p.Plan.Batch, 1))
+	if float64(waited) < inVainShare*(p.TargetOps-p.OpsPerS)*p.WindowS {
+		return ""
+	}
+	return fmt.Sprintf("%s operations waited for the database in vain until the end, which is what is missing of the target: it answers fewer than are due, though only %s of %d threads were in flight on average",
+		units.Count(waited), units.Number(p.InFlight), p.Threads)
 }
 
 // unasked says that the target was missed for workers that did nothing in the window, while the

@@ -103,6 +103,7 @@ type searching struct {
 	env    environment
 	second context.Context // gives up at once
 	record *search.Record
+	advice string // what to do about the last cell, if it showed nothing
 }
 
 // startPause is about what a run takes beside its window and its warm-up, until it has been seen.
@@ -235,7 +236,7 @@ func searchCode(reason search.Reason, err error) int {
 func (s *searching) keep(found *search.Result) error {
 	s.record.Take(found)
 	s.record.TookS = time.Since(s.record.Start).Round(time.Millisecond).Seconds()
-	s.record.Text = answer(found, &s.Config)
+	s.record.Text = answer(found, &s.Config, s.advice)
 	if err := os.MkdirAll(s.bench.out, 0o777); err != nil {
 		return err
 	}
@@ -291,7 +292,7 @@ func (s *searching) Run(ctx context.Context, rate float64, length time.Duration)
 		return outcome, exitcode.With(v.Code, errors.New(v.Text))
 	}
 	held, client, why := report.Held()
-	outcome.Why = why
+	outcome.Why, s.advice = why, report.Advice()
 	switch {
 	case client:
 		outcome.State = search.Client
@@ -308,8 +309,8 @@ func between(r *search.Result) string {
 	return fmt.Sprintf("between %s and %s", units.Rate(r.Low), units.Rate(r.High))
 }
 
-// answer is what a search found, or why it did not, in words.
-func answer(r *search.Result, c *search.Config) string {
+// answer is what a search found, or why it did not, in words. advice is what to do if its last runs showed nothing.
+func answer(r *search.Result, c *search.Config, advice string) string {
 	verified := "; no rate is verified"
 	if r.Verified > 0 {
 		verified = fmt.Sprintf("; %s were held for %v", units.Rate(r.Verified), c.Verify)
@@ -339,7 +340,10 @@ func answer(r *search.Result, c *search.Config) string {
 	case search.ByBudget:
 		return known + fmt.Sprintf("; the budget of %v was used up before more was found%s", c.Budget, why)
 	case search.ByUnknown:
-		return known + "; no answer, one run after another showed nothing" + why
+		if advice != "" {
+			advice = "\n" + advice
+		}
+		return known + "; no answer, one run after another showed nothing" + why + advice
 	case search.Interrupted:
 		return "interrupted; so far, " + known
 	}

@@ -153,3 +153,16 @@ func TestSearchAccuracy(t *testing.T) {
 		t.Errorf("%d of %d answers are within 3 %%", near, all)
 	}
 }
+
+// A search that ends since its runs showed nothing says what to do, and one that found something has no such advice.
+func TestAnswerHasAdvice(t *testing.T) {
+	t.Parallel()
+	r := &search.Result{Reason: search.ByUnknown, Why: "crowded", Low: 100}
+	if text := answer(r, &search.Config{}, "use more workers"); !strings.HasSuffix(text, "showed nothing: crowded\nuse more workers") {
+		t.Errorf("%s", text)
+	}
+	r.Reason = search.Found
+	if text := answer(r, &search.Config{}, "use more workers"); strings.Contains(text, "more workers") {
+		t.Errorf("%s", text)
+	}
+}
