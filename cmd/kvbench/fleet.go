@@ -56,7 +56,7 @@ func (l *fleetFlags) given() string {
 		case f.Value.Type() == "bool":
 			all = append(all, "--"+name)
 		default:
-			all = append(all, "--"+name+" "+f.Value.String())
+			all = append(all, "--"+name+" "+quoted(f.Value.String()))
 		}
 	}
 	if l.workers == "" && !l.kube {

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/kvbench/kvbench/analysis"
 	"github.com/kvbench/kvbench/internal/playground"
 	"github.com/kvbench/kvbench/internal/study"
@@ -91,4 +94,39 @@ func opened(t *testing.T, dir string) *study.Study {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// The workers of a study are found as those of a run are, by the same flags, in Kubernetes as elsewhere, and what is to be typed to carry it on
+// names the same ones.
+func TestStudyFindsWorkersAsARunDoes(t *testing.T) {
+	t.Parallel()
+	a := &app{}
+	run, whole := a.runCommand(), a.studyCommand()
+	verbs := []*cobra.Command{whole}
+	for _, c := range whole.Commands() {
+		if c.Name() == "continue" {
+			verbs = append(verbs, c)
+		}
+	}
+	if len(verbs) != 2 {
+		t.Fatal("there is no study continue")
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	addFleetFlags(flags, true)
+	flags.VisitAll(func(f *pflag.Flag) {
+		for _, c := range verbs {
+			of, in := run.Flags().Lookup(f.Name), c.Flags().Lookup(f.Name)
+			if of == nil || in == nil || of.Usage != in.Usage || of.DefValue != in.DefValue || of.Shorthand != in.Shorthand {
+				t.Errorf("--%s of %s is not as that of run", f.Name, c.Name())
+			}
+		}
+	})
+	given := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fleet := addFleetFlags(given, true)
+	if err := given.Parse([]string{"--kube", "-n", "bench", "-l", "app in (a,b)", "--context", "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fleet.given(), "--kube --namespace bench --selector 'app in (a,b)' --context x"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
