@@ -45,7 +45,7 @@ test-faults: ## each fault of docs/failure-model.md, with real processes (some m
 	KVBENCH_FAULTS=1 $(GO) test -count 1 -timeout 20m -parallel 2 -run '^TestFault' ./cmd/kvbench
 
 .PHONY: truth
-truth: ## situations of a run, each with its one right verdict, over both drivers (ten minutes; TRUTH=short: one driver each)
+truth: ## situations of a run, each with its one right verdict, over both drivers (ten minutes; TRUTH=short: two minutes, most of them with one driver each)
 	KVBENCH_TRUTH=$(or $(TRUTH),all) $(GO) test -count 1 -timeout 30m -run '^TestTruth$$' ./cmd/kvbench
 
 .PHONY: soak

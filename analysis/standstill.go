@@ -34,9 +34,14 @@ func most(workers []WorkerRow, of func(*WorkerRow) float64) *WorkerRow {
 	return found
 }
 
+// stillest is the worker that stood still for the longest time.
+func stillest(workers []WorkerRow) *WorkerRow {
+	return most(workers, func(w *WorkerRow) float64 { return w.StallMaxS })
+}
+
 // stoodStill says which worker stood still for the longest time; "" if none did for long.
 func stoodStill(p *Report) string {
-	longest := most(p.Workers, func(w *WorkerRow) float64 { return w.StallMaxS })
+	longest := stillest(p.Workers)
 	if longest.StallMaxS < longStall {
 		return ""
 	}

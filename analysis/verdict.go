@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -263,6 +264,9 @@ func foundLimit(p *Report, r *Run) Limit {
 		return Limit{ByUnknown, fmt.Sprintf("in %s it cannot be told", units.Micros(p.WindowS*1e6))}
 	}
 	if text := stoodStill(p); text != "" {
+		if w := stillest(p.Workers); w.CPUWaitS >= w.StallMaxS && w.starved() {
+			return Limit{ByUnknown, fmt.Sprintf("%s, and its threads waited for %s for processors in the window (%s): whether others kept it from running or it was stopped cannot be told", text, units.Seconds(w.CPUWaitS), w.machine())}
+		}
 		return Limit{ByClient, text + ": latencies and rates hold that, and not only what the database did"}
 	}
 	if text := throttled(p, throttledShare); text != "" {
@@ -287,6 +291,10 @@ func foundLimit(p *Report, r *Run) Limit {
 		return Limit{ByUnknown, text}
 	}
 	if text := unansweredText(p); text != "" {
+		// What a client without a processor has not read yet looks as if it had not been answered, and what has come late it cannot catch up with.
+		if lack, _ := strained(p); p.Hang == nil && (lack != "" || crowded(p.Workers, p.WindowS) != "") {
+			return Limit{ByUnknown, text + "; but " + cmp.Or(lack, crowded(p.Workers, p.WindowS)) + ": how much each is to blame cannot be told"}
+		}
 		return Limit{ByServer, text}
 	}
 	if p.OpsPerS == 0 && p.ErrorsPerS == 0 {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,7 +28,10 @@ import (
 
 // truth in the environment runs TestTruth: all of it with each driver, or, if it is "short", each
 // situation with one of them.
-const truth = "KVBENCH_TRUTH"
+const (
+	truth = "KVBENCH_TRUTH"
+	short = "short"
+)
 
 // situation is something that happens to a run, and what has to be said of it.
 type situation struct {
@@ -40,9 +44,10 @@ type situation struct {
 	during  func(*scene) // once the first second with operations is shown
 	driver  string       // the only one; default both
 	after   func(*scene) // when the run has ended; the results are analysed anew
-	long    bool         // too long for the short form
+	long    bool         // left out of the short form
 
 	code    int      // the one right exit code
+	crowded int      // what else is right on a machine that others crowd, beside what [situation.lesser] allows
 	by      []string // what may be called the limit; empty if that is not the point
 	says    []string // each is in the verdict or its reason
 	never   []string // none is
@@ -64,6 +69,8 @@ type scene struct {
 	t   *testing.T
 	run *process
 	dir string // of the results, once the run has ended
+
+	loops []int // processes that do nothing but use processors
 }
 
 // each does something to every store.
@@ -111,6 +118,7 @@ func (s *scene) pinned(n int) {
 		s.must(loop.Start())
 		s.t.Cleanup(func() { _ = loop.Process.Kill(); _ = loop.Wait() })
 		s.must(unix.SchedSetaffinity(loop.Process.Pid, &one))
+		s.loops = append(s.loops, loop.Process.Pid)
 	}
 }
 
@@ -196,7 +204,7 @@ var situations = []situation{
 		expects: []bounds{{"operations", operations, 1999, 2001}, {"rate", rate, 499, 501}},
 	},
 	{
-		name: "target met by a slow server", args: []string{"--target", "100", "--duration", "4s"},
+		name: "target met by a slow server", args: []string{"--target", "100", "--duration", "4s"}, long: true,
 		before: func(s *scene) { s.slow(30 * time.Millisecond) },
 		code:   exitcode.Valid, by: []string{analysis.ByTarget}, says: []string{"valid; target met"},
 		expects: []bounds{{"operations", operations, 399, 401}, {"service p50 ms", serviceMS(p50), 30, infinite}},
@@ -224,7 +232,7 @@ var situations = []situation{
 		code: exitcode.Valid, by: anyone, says: []string{"valid"}, never: []string{"target"},
 	},
 	{
-		name: "by count", args: []string{"--target", "500", "--operations", "1000", "--duration", "1m"},
+		name: "by count", args: []string{"--target", "500", "--operations", "1000", "--duration", "1m"}, long: true,
 		code: exitcode.Valid, says: []string{"valid"},
 		expects: []bounds{{"operations", operations, 1000, 1000}},
 	},
@@ -245,13 +253,13 @@ var situations = []situation{
 		expects: []bounds{{"time without an answer", silence, 2, 6}},
 	},
 	{
-		name: "all stores hang, unpaced", args: []string{"--duration", "6s", "-p", "grace=1"},
+		name: "all stores hang, unpaced", args: []string{"--duration", "6s", "-p", "grace=1"}, long: true,
 		during: func(s *scene) { s.stall(time.Minute) },
 		code:   exitcode.Degraded, by: []string{analysis.ByServer}, says: []string{"no answer for"}, never: []string{"limited by the client", "the client's", "bursts"},
 		expects: []bounds{{"time without an answer", silence, 2, 6}},
 	},
 	{
-		name: "one store hangs", args: []string{"--target", "500", "--duration", "6s", "-p", "grace=1"},
+		name: "one store hangs", args: []string{"--target", "500", "--duration", "6s", "-p", "grace=1"}, long: true,
 		during: func(s *scene) { s.must(s.cluster.StallStore(1, time.Minute)) },
 		code:   exitcode.Target, by: []string{analysis.ByServer}, never: []string{"limited by the client", "the client's", "bursts"},
 	},
@@ -281,12 +289,12 @@ var situations = []situation{
 		code: exitcode.Degraded, says: []string{"of the operations failed"}, never: []string{"valid"},
 	},
 	{
-		name: "busy stores", args: []string{"--target", "500", "--warmup", "2s", "--duration", "5s"},
+		name: "busy stores", args: []string{"--target", "500", "--warmup", "2s", "--duration", "5s"}, long: true,
 		during: func(s *scene) { s.each(func(id uint64) error { return s.cluster.SetBusy(id, 0.9) }) },
 		code:   exitcode.Degraded, by: []string{analysis.ByServer}, says: []string{"no operation completed in the window"}, never: []string{"limited by the client"},
 	},
 	{
-		name: "misses", args: []string{"--target", "500", "--duration", "4s", "-p", "table=never"},
+		name: "misses", args: []string{"--target", "500", "--duration", "4s", "-p", "table=never"}, long: true,
 		code: exitcode.Degraded, says: []string{"found no value"}, never: []string{"valid"},
 	},
 	{
@@ -301,7 +309,7 @@ var situations = []situation{
 	{
 		name: "a throttled worker", args: []string{"--target", "20000", "--threads", "64", "--duration", "5s"},
 		before: func(s *scene) { s.throttled(0.1) },
-		code:   exitcode.Degraded, by: []string{analysis.ByClient}, says: []string{"throttled by its CPU limit"}, never: []string{"valid"},
+		code:   exitcode.Degraded, crowded: exitcode.Target /* it does not come to use its share */, by: []string{analysis.ByClient}, says: []string{"throttled by its CPU limit"}, never: []string{"valid"},
 	},
 	{
 		name: "a starved worker", args: []string{"--threads", "64", "--duration", "5s"},
@@ -309,7 +317,7 @@ var situations = []situation{
 		code:   exitcode.Valid, by: []string{analysis.ByOthers, analysis.ByUnknown}, says: []string{"other processes"}, never: []string{"limited by the server", "limited by the client"},
 	},
 	{
-		name: "a killed worker", args: []string{"--target", "500", "--duration", "8s"}, workers: 2,
+		name: "a killed worker", args: []string{"--target", "500", "--duration", "8s"}, workers: 2, long: true,
 		during: func(s *scene) { s.workers[1].kill() },
 		code:   exitcode.Degraded, says: []string{"1 of 2 workers lost"}, never: []string{"valid"},
 	},
@@ -324,7 +332,7 @@ var situations = []situation{
 		code: exitcode.Degraded, by: []string{analysis.ByClient}, says: []string{"stood still for"}, never: []string{"valid"},
 	},
 	{
-		name: "all load on one store", args: []string{"--target", "500", "--duration", "4s"}, regions: 1,
+		name: "all load on one store", args: []string{"--target", "500", "--duration", "4s"}, regions: 1, long: true,
 		code: exitcode.Valid, says: []string{"valid; target met"},
 		expects: []bounds{{"warnings of skew", func(r *analysis.Report) float64 {
 			return float64(strings.Count(strings.Join(append(r.Warnings, r.Notes...), "\n"), "one of 3 stores"))
@@ -339,7 +347,7 @@ var situations = []situation{
 		expects: []bounds{{"what it adds", func(r *analysis.Report) float64 { return r.Servers.Counted.Change }, 0.08, 0.12}}, /* the stores hand their counts over late */
 	},
 	{
-		name: "a load during a stall", phase: "load", args: []string{"-p", "recordcount=200000", "--target", "20000", "-p", "batch.size=20"},
+		name: "a load during a stall", phase: "load", args: []string{"-p", "recordcount=200000", "--target", "20000", "-p", "batch.size=20"}, long: true,
 		during: func(s *scene) { s.stall(3 * time.Second) },
 		code:   exitcode.Valid, says: []string{"valid", "no answer for"},
 		expects: []bounds{{"operations", operations, 198_000, 198_000} /* 2,000 are there */, {"time without an answer", silence, 2.9, 5}},
@@ -361,28 +369,66 @@ var situations = []situation{
 	},
 }
 
-// TestTruth: of each situation the one right thing is said, whatever the driver.
+// What is right on a machine that others crowd: to say less, and not to blame anyone but them.
+const (
+	mostTries  = 3 // of a situation
+	mostRepeat = 5 // situations tried again, all together: a crowded machine is no reason to take long
+)
+
+// TestTruth: of each situation the one right thing is said, whatever the driver. Where something else is said, and the machine
+// was crowded by processes that have no part in it, the situation is made again, a few times; then it is right, too, to say that these were the limit
+// or that it is unknown, and nothing else is.
 func TestTruth(t *testing.T) {
 	form := os.Getenv(truth)
 	if form == "" {
 		t.Skip("make truth runs it")
 	}
+	var repeated atomic.Int32
 	for i, s := range situations {
 		for j, driver := range []string{"rawkv", "stream"} {
-			if s.driver != "" && s.driver != driver || form == "short" && (s.long || s.driver == "" && i%2 != j) {
+			if s.driver != "" && s.driver != driver || form == short && (s.long || s.driver == "" && i%2 != j) {
 				continue
 			}
 			t.Run(s.name+"/"+driver, func(t *testing.T) {
 				if s.after != nil { // it is about files: the rest of the machine is nothing to it
 					t.Parallel()
 				}
-				s.takePlace(t, driver)
+				for try := 1; ; try++ {
+					var o *outcome
+					if !t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { o = s.takePlace(t, driver) }) || o == nil {
+						return // failed or skipped, which has been said
+					}
+					lacks := s.lacks(o)
+					if len(lacks) == 0 {
+						return
+					}
+					crowd := fmt.Sprintf("others took %.2f processors meanwhile", o.others)
+					lesser := s.lesser(o)
+					switch {
+					case o.others < crowdedShare || len(lesser) > 0:
+						t.Errorf("%s:\n%s\n%s", crowd, strings.Join(append(lacks, lesser...), "\n"), o.stderr)
+						return
+					case try == mostTries || repeated.Add(1) > mostRepeat:
+						t.Logf("%s, so that it is right to say less: %s", crowd, strings.Join(lacks, "; "))
+						return
+					}
+					t.Logf("%s: again, since %s", crowd, strings.Join(lacks, "; "))
+				}
 			})
 		}
 	}
 }
 
-func (s *situation) takePlace(t *testing.T, driver string) {
+// outcome is what was said of a situation.
+type outcome struct {
+	code   int
+	said   string // the verdict and its reason
+	stderr string
+	report *analysis.Report
+	others float64 // processors that those took who had no part in it
+}
+
+func (s *situation) takePlace(t *testing.T, driver string) *outcome {
 	f := newFleetOn(t, playground.Options{Regions: s.regions}, max(0, cmp.Or(s.workers, 1)))
 	here := &scene{fleet: f, t: t}
 	if s.before != nil {
@@ -392,43 +438,81 @@ func (s *situation) takePlace(t *testing.T, driver string) {
 	if s.phase != "" {
 		phase = []string{s.phase}
 	}
+	crowd := watchCrowd(t, f.workers, here.loops)
 	here.run = start(t, append(f.verb(append(phase, "--driver", driver, "--json")...), s.args...)...)
+	crowd.add(here.run)
 	if s.during != nil {
 		here.run.until("p50")
 		s.during(here)
 	}
-	code := here.run.code(2 * time.Minute)
-	_, stderr := here.run.said()
-	r := here.run.report()
-	here.dir = filepath.Join(f.out, r.RunID)
+	o := &outcome{code: here.run.code(2 * time.Minute), others: crowd.others()}
+	_, o.stderr = here.run.said()
+	o.report = here.run.report()
+	here.dir = filepath.Join(f.out, o.report.RunID)
 	if s.after != nil {
 		s.after(here)
 		again := start(t, "analyze", "--json", "--verdict", here.dir)
-		code = again.code(time.Minute)
-		_, stderr = again.said()
-		r = again.report()
+		o.code = again.code(time.Minute)
+		_, o.stderr = again.said()
+		o.report = again.report()
 	}
-	said := r.Verdict.Text + " because " + r.Limit.Why
-	t.Logf("exit %d, limited by %s: %s", code, r.Limit.By, said)
-	if code != s.code {
-		t.Errorf("exit code %d, want %d\n%s", code, s.code, stderr)
+	o.said = o.report.Verdict.Text + " because " + o.report.Limit.Why
+	t.Logf("exit %d, limited by %s: %s", o.code, o.report.Limit.By, o.said)
+	return o
+}
+
+// lacks says in what the outcome is not the right one.
+func (s *situation) lacks(o *outcome) (lacks []string) {
+	find := func(format string, args ...any) { lacks = append(lacks, fmt.Sprintf(format, args...)) }
+	if o.code != s.code {
+		find("exit code %d, want %d", o.code, s.code)
 	}
-	if len(s.by) > 0 && !slices.Contains(s.by, r.Limit.By) {
-		t.Errorf("limited by %s, want %s", r.Limit.By, strings.Join(s.by, " or "))
+	if by := o.report.Limit.By; len(s.by) > 0 && !slices.Contains(s.by, by) {
+		find("limited by %s, want %s", by, strings.Join(s.by, " or "))
 	}
 	for _, text := range s.says {
-		if !strings.Contains(said, text) {
-			t.Errorf("it does not say %q", text)
+		if !strings.Contains(o.said, text) {
+			find("it does not say %q", text)
 		}
 	}
 	for _, text := range s.never {
-		if strings.Contains(said, text) {
-			t.Errorf("it says %q", text)
+		if strings.Contains(o.said, text) {
+			find("it says %q", text)
 		}
 	}
 	for _, b := range s.expects {
-		if got := b.of(r); !(got >= b.least && got <= b.most) {
-			t.Errorf("%s: %v, want %v to %v", b.what, got, b.least, b.most)
+		if got := b.of(o.report); !(got >= b.least && got <= b.most) {
+			find("%s: %v, want %v to %v", b.what, got, b.least, b.most)
 		}
 	}
+	return lacks
+}
+
+// lesser says in what the outcome is wrong even on a crowded machine, on which more may be amiss than the situation has made, but
+// what it has made is so, and nobody is to blame but who was there.
+func (s *situation) lesser(o *outcome) (lacks []string) {
+	may := []int{s.code}
+	switch s.code {
+	case exitcode.Valid:
+		may = append(may, exitcode.Target, exitcode.Degraded) // too slow; or it stood still
+	case exitcode.Target:
+		may = append(may, exitcode.Degraded)
+	}
+	if s.crowded != 0 {
+		may = append(may, s.crowded)
+	}
+	if !slices.Contains(may, o.code) {
+		lacks = append(lacks, fmt.Sprintf("exit code %d, on a crowded machine as well", o.code))
+	}
+	if by := o.report.Limit.By; len(s.by) > 0 && !slices.Contains(append([]string{analysis.ByOthers, analysis.ByUnknown}, s.by...), by) {
+		lacks = append(lacks, fmt.Sprintf("limited by %s, on a crowded machine as well", by))
+	}
+	if made := s.code != exitcode.Valid && s.code != exitcode.Target; made && o.code == s.code {
+		for _, text := range s.says {
+			if !strings.Contains(o.said, text) {
+				lacks = append(lacks, fmt.Sprintf("it does not say %q, on a crowded machine as well", text))
+			}
+		}
+	}
+	return lacks
 }
