@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -21,6 +22,7 @@ func (a *app) attachCommand() *cobra.Command {
 		Long: `Lead a run that workers have: one that was started with --detach, or one whose coordinator was killed or
 cut off and whose lease (--lease of kvbench run) is not over. It is shown while it goes on, Ctrl-C stops it
 on every worker, and it ends with the report and exit code that its own coordinator would have ended with.
+The key d leaves a run that was started with --detach, and lets it go on; one with a lease would end.
 It need not be the machine that started the run. Workers that do not answer count as lost until they do. A run
 that has ended meanwhile is collected, and so judged as it ended.
 
@@ -54,6 +56,10 @@ It keeps out of a folder that a run writes into: a coordinator that still lives 
 			}
 			return []*coordinator.Summary{summary}, err
 		})
+		if errors.Is(err, coordinator.ErrLeft) {
+			a.goesOn(args[0], fleet.given())
+			return nil
+		}
 		return a.conclude(summaries, err, time.Since(began), quiet, &report)
 	}
 	return cmd

@@ -277,10 +277,15 @@ func (b *bench) run() error {
 	began := time.Now()
 	summaries, err := b.perform(first, second, s, commandLine(env.found, a.args))
 	if b.detach && len(summaries) > 0 {
-		fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s %[2]s\nor lead it with: kvbench attach %[1]s %[2]s\n", summaries[0].RunID, b.fleet.given())
+		a.goesOn(summaries[0].RunID, b.fleet.given())
 		return err
 	}
 	return a.conclude(summaries, err, time.Since(began), b.quiet, &b.report)
+}
+
+// goesOn says what can be done with a run that nobody leads.
+func (a *app) goesOn(run, fleet string) {
+	fmt.Fprintf(a.stderr, "run %s goes on by itself; fetch it with: kvbench collect %[1]s %[2]s\nor lead it with: kvbench attach %[1]s %[2]s\n", run, fleet)
 }
 
 // perform connects to the fleet and does with a spec what is asked for. first stops it, second gives it up;
@@ -325,13 +330,14 @@ func (b *bench) checkAbort() error {
 // lead shows a run while it is led, and lets the keyboard steer it.
 func (a *app) lead(fleet *coordinator.Fleet, job coordinator.Job, quiet bool, do func(coordinator.Job) ([]*coordinator.Summary, error)) ([]*coordinator.Summary, error) {
 	steer := newSteering(a, fleet)
-	view := liveview.New(a.stdin, a.console, liveview.Control{Stop: steer.stop, Scale: steer.scale})
+	view := liveview.New(a.stdin, a.console, liveview.Control{Stop: steer.stop, Leave: steer.leave, Scale: steer.scale})
 	if !quiet {
 		job.Progress = func(s *coordinator.Snapshot) {
 			steer.see(s)
 			view.Show(s)
 		}
 	}
+	job.Leave = steer.left
 	job.Warn = func(text string) { view.Say("kvbench: " + text) }
 	steer.say = job.Warn
 	summaries, err := do(job)

@@ -18,7 +18,9 @@ type steering struct {
 	fleet      *coordinator.Fleet
 	say        func(string)
 
-	factors chan float64 // targets asked for
+	factors chan float64  // targets asked for
+	left    chan struct{} // closed once the run is to be left
+	leave   func()        // closes it, once
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
@@ -29,7 +31,8 @@ type steering struct {
 
 func newSteering(a *app, fleet *coordinator.Fleet) *steering {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &steering{interrupts: a.interrupts, fleet: fleet, factors: make(chan float64, 1), cancel: cancel}
+	s := &steering{interrupts: a.interrupts, fleet: fleet, factors: make(chan float64, 1), left: make(chan struct{}), cancel: cancel}
+	s.leave = sync.OnceFunc(func() { close(s.left) })
 	s.done.Go(func() {
 		for {
 			select {

@@ -5,6 +5,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,7 +24,7 @@ import (
 // watches, copies and ends it as [Fleet.Run] does. Of the job, RunID must be given; what was to
 // be done is in the run's record, in the job's directory or with the workers. Workers of the run that do not answer are
 // lost until they do; those that are not in the fleet stay so. It refuses a directory that
-// another process writes into. An error without a summary says that there is nothing to lead.
+// another process writes into. The error is [ErrLeft] if it was left by the job's Leave. An error without a summary says that there is nothing to lead.
 func (f *Fleet) Attach(ctx context.Context, job Job) (*Summary, error) {
 	job.fill()
 	patient, release := job.patience(ctx)
@@ -33,9 +34,38 @@ func (f *Fleet) Attach(ctx context.Context, job Job) (*Summary, error) {
 		return nil, err
 	}
 	defer r.unlock()
-	r.watchAll(ctx, patient)
+	var left <-chan struct{}
+	if r.job.Detach {
+		left = job.Leave
+	}
+	watching, unwatch := endedBy(patient, left)
+	defer unwatch()
+	r.watchAll(ctx, watching)
+	if watching.Err() != nil && patient.Err() == nil && r.goesOn() {
+		return r.summary(), r.leave()
+	}
 	err = r.finish(patient)
 	return r.summary(), err
+}
+
+// ErrLeft is the error of a run that was left, and goes on.
+var ErrLeft = errors.New("the run goes on by itself")
+
+// goesOn tells whether a worker is at work or may be, and nobody has asked it to stop.
+func (r *running) goesOn() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.stopped && slices.ContainsFunc(r.workers, func(p *workerRun) bool {
+		return p.state == results.Running || p.state == results.Lost && p.client != nil
+	})
+}
+
+// leave closes what was opened, and leaves the record as that of a run that goes on.
+func (r *running) leave() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event(results.Event{Kind: "leave", Text: "its coordinator left; the run goes on by itself"})
+	return cmp.Or(errors.Join(r.write(), r.events.Close()), ErrLeft)
 }
 
 // part is what a worker of the fleet has of a run.

@@ -4,6 +4,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +64,48 @@ func TestAttach(t *testing.T) {
 		s, err = reached(t, ps...).Attach(t.Context(), Job{RunID: "led", Out: again})
 		if err != nil || s.Run.State != results.Finished || slots(t, s.Dir, "w1") != 400 {
 			t.Errorf("%v, %+v", err, s)
+		}
+	}
+}
+
+// TestLeave: a detached run that is led can be left, and goes on; it can be led again, into the same folder and to its end. One that has a
+// lease is not left.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	f, ps := trio(t, &memory.DB{Delay: time.Millisecond})
+	if _, err := f.Run(t.Context(), Job{RunID: "led", Spec: properties(t, map[string]string{"maxexecutiontime": "600"}), Out: t.TempDir(), Detach: true}); err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	left := make(chan struct{})
+	leave := sync.OnceFunc(func() { close(left) })
+	s, err := reached(t, ps...).Attach(t.Context(), Job{RunID: "led", Out: out, Leave: left, Progress: func(s *Snapshot) {
+		if !s.Alone {
+			t.Error("it is not said to go on when it is left")
+		}
+		if s.Total.Operations > 0 {
+			leave()
+		}
+	}})
+	if !errors.Is(err, ErrLeft) || s.Run.State != results.Running {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	if e := events(t, s.Dir); len(e["leave"]) != 1 || len(e["stop"]) != 0 || len(e["worker-lost"]) != 0 {
+		t.Errorf("events %v", e)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	s, err = reached(t, ps...).Attach(ctx, Job{RunID: "led", Out: out, Leave: make(chan struct{}), Progress: func(s *Snapshot) {
+		if s.Total.Operations > 0 { // it went on
+			interrupt()
+		}
+	}})
+	if exitcode.Of(err) != exitcode.Interrupted || s.Run.State != results.Interrupted {
+		t.Errorf("%v, %+v", err, s)
+	}
+	for _, m := range s.Run.Fleet {
+		if m.State != results.Finished {
+			t.Errorf("%+v", m)
 		}
 	}
 }

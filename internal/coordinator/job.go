@@ -55,6 +55,8 @@ type Job struct {
 	Warn func(string)
 	// Abandon is closed to give up at once, leaving the workers to their leases.
 	Abandon <-chan struct{}
+	// Leave is closed to leave a detached run that is led with Attach: it goes on. Of other runs it is ignored.
+	Leave <-chan struct{}
 }
 
 // The pace of watching.
@@ -94,17 +96,22 @@ func (j *Job) fill() {
 // patience returns a context for what must still be done after ctx has ended. It ends
 // when the user gives up.
 func (j *Job) patience(ctx context.Context) (patient context.Context, release func()) {
-	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	abandoned := make(chan struct{})
+	return endedBy(context.WithoutCancel(ctx), j.Abandon)
+}
+
+// endedBy returns a context that ends as ctx does, or when a channel is closed.
+func endedBy(ctx context.Context, closed <-chan struct{}) (_ context.Context, release func()) {
+	ctx, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	go func() {
-		defer close(abandoned)
+		defer close(ended)
 		select {
-		case <-j.Abandon:
-			giveUp()
-		case <-patient.Done():
+		case <-closed:
+			end()
+		case <-ctx.Done():
 		}
 	}()
-	return patient, func() { giveUp(); <-abandoned }
+	return ctx, func() { end(); <-ended }
 }
 
 // startLead is how far ahead the start is agreed on: each worker must have heard

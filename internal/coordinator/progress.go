@@ -35,6 +35,7 @@ type Snapshot struct {
 	Length  time.Duration // warm-up and window together; 0: the run ends by count
 	Grace   time.Duration // for so long after that calls in flight are waited for
 	Threads int           // of the workers that are at work
+	Alone   bool          // it goes on when it is left
 	// Operations are those that the run ends after; 0: it ends by time. Of a load that goes on where it
 	// stood, those that were left.
 	Operations int64
@@ -120,7 +121,7 @@ func (r *running) stage() Stage {
 func (r *running) snapshot(stage Stage) *Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &Snapshot{RunID: r.job.RunID, Stage: stage, Objectives: slices.Clone(r.judge.views)}
+	s := &Snapshot{RunID: r.job.RunID, Stage: stage, Alone: r.job.Detach, Objectives: slices.Clone(r.judge.views)}
 	if !r.zero.IsZero() {
 		s.Elapsed = time.Since(r.zero)
 	}

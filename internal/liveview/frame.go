@@ -20,7 +20,10 @@ import (
 )
 
 // keys are what a key does. They are said at the foot of a frame, and in whole by '?'.
-const keys = "q stop   + - target by a tenth   ? help"
+const (
+	keys      = "q stop   + - target by a tenth   ? help"
+	keysAlone = "d leave   " + keys // of a run that goes on when it is left
+)
 
 var help = []string{
 	"q, Ctrl-C  stop the load and report what was measured; once more: give up",
@@ -28,6 +31,8 @@ var help = []string{
 	"?          show or hide this",
 	"Rates and latencies are of the last second; the report is made from journals.",
 }
+
+const helpAlone = "d          leave: the run goes on by itself, to be attached to again or collected"
 
 // frame draws a run in at most height lines of at most width characters. What matters less goes
 // first when there is no room: the workers that do as all others do, then the lines of detail.
@@ -39,6 +44,11 @@ func frame(s *coordinator.Snapshot, width, height int, interactive, helping bool
 	switch {
 	case helping:
 		foot = append([]string{""}, help...)
+		if s.Alone {
+			foot = slices.Insert(foot, 1, helpAlone)
+		}
+	case interactive && s.Alone:
+		foot = []string{keysAlone}
 	case interactive:
 		foot = []string{keys}
 	}

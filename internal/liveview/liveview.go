@@ -17,6 +17,7 @@ import (
 // Control is what a person may do to a run that is shown on a terminal.
 type Control struct {
 	Stop  func()               // ask the run to end; a second time, give it up
+	Leave func()               // leave a run that goes on by itself
 	Scale func(factor float64) // change the target by a factor; it must return at once
 }
 

@@ -149,6 +149,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		switch msg.String() {
 		case "q", "ctrl+c":
 			m.control.Stop()
+		case "d":
+			if m.snapshot.Alone {
+				m.control.Leave()
+			}
 		case "+", "=":
 			m.control.Scale(1.1)
 		case "-", "_":

@@ -122,9 +122,9 @@ func TestScreenResized(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	term := newTerminal(t, 80, 24)
-	var stops atomic.Int32
+	var stops, leaves atomic.Int32
 	factors := make(chan float64, 10)
-	v := New(term.tty, term.tty, Control{Stop: func() { stops.Add(1) }, Scale: func(f float64) { factors <- f }})
+	v := New(term.tty, term.tty, Control{Stop: func() { stops.Add(1) }, Leave: func() { leaves.Add(1) }, Scale: func(f float64) { factors <- f }})
 	v.Show(fleet(3))
 	term.shows(t, "the keys", once(keys))
 	press := func(key string) {
@@ -145,8 +145,30 @@ func TestKeys(t *testing.T) {
 	if f := <-factors; f != 1/1.1 {
 		t.Errorf("- scales by %v", f)
 	}
+	press("d")                  // which does nothing to a run that nobody else would lead
+	for read := false; !read; { // a key that is pressed before it is read may become one with it
+		press("+")
+		select {
+		case <-factors:
+			read = true
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	alone := fleet(3)
+	alone.Alone = true
+	v.Show(alone)
+	term.shows(t, "that it can be left", once(keysAlone))
+	press("?")
+	term.shows(t, "how", once(helpAlone[:70]))
+	press("?")
+	term.shows(t, "that again", once(keysAlone))
+	press("d")
+	term.shows(t, "one that leaves", func(string) bool { return leaves.Load() > 0 })
 	press("q\x03")
 	term.shows(t, "two stops", func(string) bool { return stops.Load() == 2 })
+	if n := leaves.Load(); n != 1 {
+		t.Errorf("left %d times", n)
+	}
 	v.Close()
 }
 
