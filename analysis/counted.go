@@ -19,9 +19,10 @@ import (
 type Counted struct {
 	FromS      float64 `json:"from_s"` // of the earliest reading, and of the latest
 	ToS        float64 `json:"to_s"`
+	Whole      bool    `json:"whole"`  // it is the whole run, and its threads have handed over all that they counted
 	Run        float64 `json:"run"`    // commands that the drivers sent
 	Stores     float64 `json:"stores"` // requests of clients that the stores counted
-	Change     float64 `json:"change"` // stores / run − 1
+	Change     float64 `json:"change"` // how many more a second the stores counted than the run sent, as a share of these
 	Resolution float64 `json:"resolution"`
 	Result     string  `json:"result"` // one of the values below
 	Text       string  `json:"text"`
@@ -38,9 +39,10 @@ const (
 )
 
 const (
-	// Threads of a store keep their counts and hand them over with a request that comes a second
+	// Threads of a store keep their counts for a second and hand them over with a request that comes
 	// later: what was counted until a reading may lack all of one second of the run.
 	countsLate = 1100 * time.Millisecond
+	countsKept = time.Second
 	// settledAfter is from which moment of the run on counts of an earlier load have been handed over.
 	settledAfter = 2 * time.Second
 	// fewCommands are what connections and probes send beside the load.
@@ -57,7 +59,8 @@ type sentBins struct {
 	width  time.Duration
 	stores map[string]*sentTo
 	bins   int
-	other  float64 // commands that went through fallbacks
+	last   time.Duration // until when commands were sent
+	other  float64       // commands that went through fallbacks
 
 	unnamed float64 // commands of intervals whose kinds were not written down, or are none of those that are
 }
@@ -93,6 +96,7 @@ func (b *sentBins) add(iv *results.Interval) {
 			b.stores[t.Store] = to
 		}
 		to.sum += float64(t.Commands)
+		b.last = max(b.last, iv.End)
 		if len(t.Kinds) == 0 {
 			b.unnamed += float64(t.Commands)
 		}
@@ -155,11 +159,63 @@ func (b *sentBins) most(bins []float64, length time.Duration) (most float64) {
 	return most
 }
 
-// counted compares, over stretches inside the window that begin and end with a reading of each store.
+// counted compares over the whole run, if it can and if that agrees with what is seen inside the window; else over that.
 func (r *Run) counted() *Counted {
 	if r.sent == nil || len(r.sent.stores) == 0 {
 		return nil
 	}
+	inside, whole := r.compare(r.inside), r.compare(r.whole)
+	if whole == nil || whole.Result == CountedLess {
+		return inside // not every thread was reached
+	}
+	if inside != nil && inside.Result != CountedUnknown && math.Abs(inside.Change-whole.Change) > inside.Resolution+whole.Resolution {
+		return inside
+	}
+	return whole
+}
+
+// counting is the time that a store's counts are compared over.
+type counting struct {
+	growth
+	whole bool
+}
+
+// inside is between two readings of a store inside the window.
+func (r *Run) inside(address string) (s counting, ok bool) {
+	d := stretch(readIn(r.servers[address], max(r.window.from, settledAfter), r.window.to))
+	if d == nil {
+		return s, false
+	}
+	return counting{growth: *d}, true
+}
+
+// whole is from a reading before the run to one after it, at both of which the store had handed over all that it had counted.
+// A probe begins before the run and reads after it.
+func (r *Run) whole(address string) (s counting, ok bool) {
+	if r.probe != nil {
+		return s, false
+	}
+	first, last := -1, -1
+	all := r.servers[address]
+	for i := range all {
+		if all[i].Prompted > 0 {
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	if first == last || all[last].S < (r.sent.last+countsKept).Seconds() {
+		return s, false
+	}
+	d := stretch(all[first : last+1])
+	if d == nil {
+		return s, false
+	}
+	return counting{growth: *d, whole: true}, true
+}
+
+// compare compares over a stretch of each store.
+func (r *Run) compare(over func(address string) (s counting, ok bool)) *Counted {
 	c := &Counted{FromS: math.Inf(1), Result: CountedUnknown, Kinds: []CountedKind{}}
 	all := CountedKind{}
 	kinds := make(map[string]*CountedKind)
@@ -170,29 +226,28 @@ func (r *Run) counted() *Counted {
 		return kinds[kind]
 	}
 	commands, named := 0.0, 0.0
-	from := max(r.window.from, settledAfter)
 	for _, address := range r.storesRead() {
 		to := r.sent.stores[address]
 		if to == nil {
 			to = &sentTo{}
 		}
-		d := stretch(readIn(r.servers[address], from, r.window.to))
-		if d == nil || d.requests() == nil {
+		d, ok := over(address)
+		if !ok || d.requests() == nil {
 			if r.sent.between(to.all, r.window.from, r.window.to) == 0 {
 				continue
 			}
 			return nil // a part of the commands is unaccounted for
 		}
-		c.FromS, c.ToS = min(c.FromS, d.first.S), max(c.ToS, d.last.S)
-		all.add(r.sent, to.all, *d.requests(), d)
+		c.FromS, c.ToS, c.Whole = min(c.FromS, d.first.S), max(c.ToS, d.last.S), d.whole
+		all.add(r.sent, to.all, *d.requests(), &d)
 		for name := range d.last.Figures {
 			if kind, ok := strings.CutPrefix(name, "requests_total."); ok {
-				of(kind).add(r.sent, to.kinds[kind], *d.since(name), d)
+				of(kind).add(r.sent, to.kinds[kind], *d.since(name), &d)
 			}
 		}
 		for kind, bins := range to.kinds {
 			if _, told := d.last.Figures["requests_total."+kind]; !told {
-				of(kind).add(r.sent, bins, 0, d)
+				of(kind).add(r.sent, bins, 0, &d)
 			}
 		}
 		commands, named = commands+to.sum, named+to.named
@@ -210,7 +265,7 @@ func (r *Run) counted() *Counted {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		k := kinds[kind]
 		// Commands of other kinds than are written down may be of any other kind.
-		if k.Run == 0 && k.Stores == 0 || r.sent.unnamed > fewCommands || !written(kind) && commands-named > fewCommands {
+		if k.Run == 0 && k.Stores <= k.late || r.sent.unnamed > fewCommands || !written(kind) && commands-named > fewCommands {
 			continue
 		}
 		k.compare()
@@ -239,22 +294,48 @@ type CountedKind struct {
 	Resolution *float64 `json:"resolution,omitempty"`
 	Result     string   `json:"result"`
 
-	late float64 // that the stores may hand over after a reading
+	late    float64 // that the stores may hand over after a reading
+	whole   bool
+	sending float64 // for how many seconds the run sent what it sent
+	counted float64 // and for how many the stores counted
 }
 
+// prompt is the kind of command that makes a store hand over its counts.
+const prompt = "raw_get"
+
 // add adds what one store was sent and what it counted between two readings.
-func (k *CountedKind) add(b *sentBins, bins []float64, counted float64, d *growth) {
-	k.Run += b.between(bins, results.Duration(d.first.S), results.Duration(d.last.S))
+func (k *CountedKind) add(b *sentBins, bins []float64, counted float64, d *counting) {
+	k.counted = max(k.counted, d.seconds())
+	if !d.whole {
+		k.sending = k.counted
+		k.Run += b.between(bins, results.Duration(d.first.S), results.Duration(d.last.S))
+		k.Stores += counted
+		k.late += b.most(bins, countsLate)
+		return
+	}
+	k.whole, k.sending = true, b.last.Seconds()
+	for _, n := range bins {
+		k.Run += n
+	}
+	if k.Kind == "" || k.Kind == prompt { // all kinds, or this one
+		prompts := float64(d.last.Prompted - d.first.Prompted)
+		counted = max(0, counted-prompts)
+		k.late += prompts // which are kept in their turn, before the run as after it
+	}
 	k.Stores += counted
-	k.late += b.most(bins, countsLate)
 }
 
 func (k *CountedKind) compare() {
+	bound := k.late + fewCommands
 	if k.Run > 0 {
-		change, resolution := k.Stores/k.Run-1, (k.late+fewCommands)/k.Run
+		change := (k.Stores - k.Run) / k.Run * k.sending / k.counted
+		resolution := bound / k.Run
+		if k.whole { // of what others sent, too, threads keep the last second
+			resolution += max(0, change) * countsLate.Seconds() / k.counted
+		}
 		k.Change, k.Resolution = &change, &resolution
 	}
-	switch bound := k.late + fewCommands; {
+	switch {
 	case k.Stores-k.Run > bound:
 		k.Result = CountedMore
 	case k.Run > 0 && bound > coarse*k.Run:
@@ -312,6 +393,9 @@ func (c *Counted) judge(incomplete bool) {
 	case c.Change < -c.Resolution || len(less) > 0:
 		c.Result = CountedLess
 		c.Text = fmt.Sprintf("the stores counted %s%s than this run sent (±%s)%s", change, c.direction(), within, listed(less))
+	case c.Whole:
+		c.Result = CountedEqual
+		c.Text = fmt.Sprintf("the stores counted what this run sent, from its start to its end: %+.2f %% (±%s)", math.Round(1e4*c.Change)/100+0, within) // +0: no negative zero
 	default:
 		c.Result = CountedEqual
 		c.Text = fmt.Sprintf("the stores counted what this run sent, as far as that can be told: %+.1f %%, of ±%s", 100*c.Change, within)

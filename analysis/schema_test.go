@@ -63,7 +63,7 @@ func objectOf(t reflect.Type, defs map[string]any) map[string]any {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "-" {
+			if name == "-" || !f.Anonymous && !f.IsExported() {
 				continue
 			}
 			if f.Anonymous && name == "" {

@@ -307,6 +307,8 @@ func serverSeries(samples []results.ServerSample) []ServerPoint {
 	for i := range samples {
 		s := &samples[i]
 		switch {
+		case s.Prompted > 0 && i > 0: // after the end
+			continue
 		case s.Figures == nil:
 			if before != nil || len(series) == 0 {
 				series = append(series, ServerPoint{S: s.S})

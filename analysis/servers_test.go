@@ -197,34 +197,75 @@ func (l *lateStore) serve(at float64, thread int, kind string) {
 	l.handed[thread] = at
 }
 
-// compared plays a run of some seconds on a late store: two thirds are gets, the rest puts. Another client adds a share, of kinds of its own.
-func compared(r *rand.Rand, seconds int, rate func(second int) int, other float64, others ...string) *Counted {
-	end := time.Duration(seconds) * time.Second
+// lateRun is a run on a late store, and what is beside it: another client that sends kinds of its own, or an earlier load.
+type lateRun struct {
+	*rand.Rand
+	seconds int
+	rate    func(second int) int
+	other   float64 // the other client's share of that, from before the run to after it
+	others  []string
+	prompts int // before and after the run, so that all is handed over; 0: none
+}
+
+// counted plays the run: two thirds are gets, the rest puts.
+func (m lateRun) counted() *Counted {
+	end := time.Duration(m.seconds) * time.Second
 	run := &Run{window: window{from: 0, to: end}, sent: newSentBins(end), servers: map[string][]results.ServerSample{}}
 	l := &lateStore{kept: make([]map[string]float64, 5), handed: make([]float64, 5), told: map[string]float64{"requests_total.raw_scan": 0}}
 	for i := range l.handed {
-		l.handed[i], l.kept[i] = -r.Float64(), map[string]float64{"raw_put": float64(r.IntN(1000))} // of an earlier load
+		l.handed[i], l.kept[i] = -3-m.Float64(), map[string]float64{"raw_put": float64(m.IntN(1000))} // of an earlier load
+	}
+	foreign := func(at float64) { l.serve(at, m.IntN(5), m.others[m.IntN(len(m.others))]) }
+	read := func(at float64, prompted int64) {
+		run.servers["a:1"] = append(run.servers["a:1"], results.ServerSample{S: at, Store: "a:1", Figures: maps.Clone(l.told), Prompted: prompted})
+	}
+	prompt := func(at float64) {
+		for i := range m.prompts {
+			l.serve(at, i%5, "raw_get")
+		}
+	}
+	// beside plays what is there when the run is not.
+	beside := func(from, to float64) {
+		if n := float64(m.rate(0)) * m.other; n > 0 {
+			for at := from; at < to; at += 1 / n {
+				foreign(at)
+			}
+		}
+	}
+	if m.prompts > 0 {
+		beside(-2.5, -1.5)
+		prompt(-1.5)
+		beside(-1.5, -0.2)
+		prompt(-0.2)
+		read(0, int64(2*m.prompts))
+		beside(-0.2, 0)
 	}
 	reading := 0.5
-	for second := range seconds {
-		n, sent := rate(second), map[string]int64{}
-		all := int(math.Round(float64(n) * (1 + other)))
+	for second := range m.seconds {
+		n, sent := m.rate(second), map[string]int64{}
+		all := int(math.Round(float64(n) * (1 + m.other)))
 		for i := range all {
-			kind := []string{"raw_get", "raw_get", "raw_put"}[r.IntN(3)]
-			if (i+1)*n/all == i*n/all { // the other client's
-				kind = others[r.IntN(len(others))]
-			} else {
-				sent[kind]++
-			}
 			at := float64(second) + float64(i)/float64(all)
 			for reading <= at {
-				run.servers["a:1"] = append(run.servers["a:1"], results.ServerSample{S: reading, Store: "a:1", Figures: maps.Clone(l.told)})
-				reading += 1 + 4*r.Float64()
+				read(reading, 0)
+				reading += 1 + 4*m.Float64()
 			}
-			l.serve(at, r.IntN(5), kind)
+			if (i+1)*n/all == i*n/all { // the other client's
+				foreign(at)
+				continue
+			}
+			kind := []string{"raw_get", "raw_get", "raw_put"}[m.IntN(3)]
+			sent[kind]++
+			l.serve(at, m.IntN(5), kind)
 		}
 		run.sent.add(&results.Interval{Second: results.Second{Start: time.Duration(second) * time.Second, End: time.Duration(second+1) * time.Second},
 			Traffic: []store.Traffic{{Store: "a:1", Commands: int64(n), Messages: int64(n), Kinds: sent}}})
+	}
+	if m.prompts > 0 {
+		after := float64(m.seconds) + 1.1
+		beside(float64(m.seconds), after)
+		prompt(after)
+		read(after+0.02, int64(3*m.prompts))
 	}
 	return run.counted()
 }
@@ -244,33 +285,91 @@ func TestQuietClusterIsNotAccused(t *testing.T) {
 				return base / 50
 			}
 		}
-		if c := compared(r, 5+r.IntN(40), rate, 0); c != nil && (c.Result == CountedMore || c.Result == CountedLess) {
+		m := lateRun{Rand: r, seconds: 5 + r.IntN(40), rate: rate, prompts: 20 * int(seed%2)}
+		c := m.counted()
+		if c != nil && (c.Result == CountedMore || c.Result == CountedLess) {
 			t.Errorf("seed %d: %+v", seed, c)
+		}
+		if m.prompts > 0 && (c == nil || !c.Whole || math.Abs(c.Stores-c.Run) > float64(m.prompts)) {
+			t.Errorf("seed %d, over the whole run: %+v", seed, c)
 		}
 	}
 }
 
+func steady(int) int { return 5000 }
+
 // Another client's tenth is found in a run that is long enough, and sized; so is what it sends.
 func TestAnotherClientIsFound(t *testing.T) {
 	t.Parallel()
-	steady := func(int) int { return 5000 }
 	for seed := range uint64(10) {
-		c := compared(rand.New(rand.NewPCG(seed, 2)), 60, steady, 0.1, "raw_get", "raw_put")
+		m := lateRun{Rand: rand.New(rand.NewPCG(seed, 2)), seconds: 60, rate: steady, other: 0.1, others: []string{"raw_get", "raw_put"}}
+		c := m.counted()
 		if c == nil || c.Result != CountedMore || math.Abs(c.Change-0.1) > c.Resolution || !strings.Contains(c.Text, "something else uses this cluster") {
 			t.Errorf("seed %d: %+v", seed, c)
 		}
-		c = compared(rand.New(rand.NewPCG(seed, 3)), 60, steady, 0.1, "raw_put")
+		m.others = []string{"raw_put"}
+		c = m.counted()
 		if c == nil || c.Result != CountedMore || len(c.Kinds) != 2 || c.Kinds[0].Result != CountedEqual || c.Kinds[1].Result != CountedMore || math.Abs(*c.Kinds[1].Change-0.3) > *c.Kinds[1].Resolution || !strings.Contains(c.Text, " more raw_put (±") {
 			t.Errorf("seed %d, of puts: %+v", seed, c)
 		}
 		// What the run does not send is seen even where it is lost in the sum.
-		c = compared(rand.New(rand.NewPCG(seed, 4)), 60, steady, 0.01, "raw_scan", "kv_get")
+		m.other, m.others = 0.005, []string{"raw_scan", "kv_get"}
+		c = m.counted()
 		if c == nil || c.Result != CountedMore || c.Change > c.Resolution || !strings.Contains(c.Text, " kv_get that this run did not send, ") || !strings.Contains(c.Text, " raw_scan that this run did not send: something else") {
 			t.Errorf("seed %d, of scans: %+v", seed, c)
 		}
 	}
-	if c := compared(rand.New(rand.NewPCG(1, 2)), 5, steady, 0.1, "raw_get"); c != nil && c.Result != CountedUnknown && c.Result != CountedEqual {
+	m := lateRun{Rand: rand.New(rand.NewPCG(1, 2)), seconds: 5, rate: steady, other: 0.1, others: []string{"raw_get"}}
+	if c := m.counted(); c != nil && c.Result != CountedUnknown && c.Result != CountedEqual {
 		t.Errorf("in a short run: %+v", c)
+	}
+}
+
+// Where the stores were made to hand over what they had counted, another client's load is sized within 1 %.
+func TestAnotherClientIsSized(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		m := lateRun{Rand: r, seconds: 15 + r.IntN(30), rate: steady, other: 0.1, others: []string{"raw_get"}, prompts: 20}
+		c := m.counted()
+		if c == nil || c.Result != CountedMore || !c.Whole || c.Resolution > 0.01 || math.Abs(c.Change-0.1) > c.Resolution {
+			t.Errorf("seed %d, %d s: %+v", seed, m.seconds, c)
+		}
+		m.other = 0.01 // which is not seen over a part of the run
+		if c = m.counted(); c == nil || c.Result != CountedMore || !c.Whole || math.Abs(c.Change-0.01) > c.Resolution || c.Resolution > 0.005 {
+			t.Errorf("seed %d, %d s: %+v", seed, m.seconds, c)
+		}
+	}
+}
+
+// A comparison over the whole run counts only if it can be right: the threads were reached, and nothing was sent after the reading.
+func TestWholeRunIsDoubted(t *testing.T) {
+	t.Parallel()
+	at := func(s, gets float64, prompted int64) results.ServerSample {
+		return results.ServerSample{S: s, Figures: map[string]float64{"requests_total.raw_get": gets}, Prompted: prompted}
+	}
+	inside := []results.ServerSample{at(5, 4_500, 0), at(55, 54_500, 0)}
+	for name, test := range map[string]struct {
+		first, last results.ServerSample
+		whole       bool
+		result      string
+	}{
+		"all of it":                  {at(0, 0, 40), at(61.2, 60_020, 60), true, CountedEqual},
+		"a thread was not reached":   {at(0, 0, 40), at(61.2, 59_020, 60), false, CountedEqual},
+		"one kept an earlier load's": {at(0, 0, 40), at(61.2, 65_020, 60), false, CountedEqual},
+		"others use it":              {at(0, 0, 40), at(61.2, 60_820, 60), true, CountedMore},
+		"it was read too early":      {at(0, 0, 40), at(60.5, 60_820, 60), false, CountedEqual},
+		"it was not prompted":        {at(0, 0, 40), at(61.2, 60_820, 0), false, CountedEqual},
+	} {
+		run := &Run{window: window{to: 60 * time.Second}, sent: newSentBins(60 * time.Second),
+			servers: map[string][]results.ServerSample{"a:1": slices.Concat([]results.ServerSample{test.first}, inside, []results.ServerSample{test.last})}}
+		for second := range 60 {
+			start := time.Duration(second) * time.Second
+			run.sent.add(&results.Interval{Second: results.Second{Start: start, End: start + time.Second}, Traffic: []store.Traffic{{Store: "a:1", Commands: 1000, Messages: 1, Kinds: map[string]int64{"raw_get": 1000}}}})
+		}
+		if c := run.counted(); c == nil || c.Whole != test.whole || c.Result != test.result {
+			t.Errorf("%s: %+v", name, c)
+		}
 	}
 }
 

@@ -112,6 +112,7 @@ func (f *Fleet) attach(ctx context.Context, job Job) (_ *running, err error) {
 	if len(r.workers) == 0 {
 		return nil, exitcode.With(exitcode.Usage, fmt.Errorf("%s of run %s names no workers", results.RunFile, job.RunID))
 	}
+	r.reader = r.workers[0]
 	r.workers[0].cluster = &workerpb.Cluster{Id: record.Cluster.ID}
 	if r.job.Spec.Phase == spec.Load && r.job.Spec.Manifest == spec.InResults {
 		if _, err := r.checkFile(); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/kvbench/kvbench/internal/control/workerpb"
 	"github.com/kvbench/kvbench/internal/exitcode"
 	"github.com/kvbench/kvbench/internal/results"
+	"github.com/kvbench/kvbench/internal/servermetrics"
 	"github.com/kvbench/kvbench/internal/spec"
 )
 
@@ -116,8 +117,12 @@ func endedBy(ctx context.Context, closed <-chan struct{}) (_ context.Context, re
 
 // startLead is how far ahead the start is agreed on: each worker must have heard
 // of it by then.
-func startLead(workers int) time.Duration {
-	return time.Second + time.Duration(workers)*10*time.Millisecond
+func startLead(workers int, s *spec.Spec) time.Duration {
+	lead := time.Second + time.Duration(workers)*10*time.Millisecond
+	if s.CountsWhole() {
+		lead = max(lead, servermetrics.HandoverLead)
+	}
+	return lead
 }
 
 // Summary is what a run came to.
@@ -262,6 +267,7 @@ func (r *running) start(ctx context.Context) error {
 			RunId:       r.job.RunID,
 			AtUnixNanos: r.zero.Add(o.ahead).UnixNano(),
 			Record:      record,
+			ReadServers: r.workers[m.index] == r.reader,
 		})
 		return err
 	})

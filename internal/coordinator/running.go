@@ -46,7 +46,7 @@ type running struct {
 	stopped    bool       // stopping is closed
 	awaiting   bool       // that lost workers are waited for has been said
 	copyFailed bool       // and that has been said
-	reader     *workerRun // reads the stores' own figures; nil: nobody yet
+	reader     *workerRun // reads the stores' own figures
 	idleSince  time.Time  // since when no worker is at work; zero while one is
 }
 
@@ -112,12 +112,13 @@ func (r *running) open() error {
 		}
 	}
 	s := r.job.Spec
-	r.zero = time.Now().Add(startLead(r.fleet.Size()))
+	r.zero = time.Now().Add(startLead(r.fleet.Size(), s))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.workers {
 		p.state, p.lastSeen = results.Running, r.zero
 	}
+	r.reader = r.workers[0]
 	r.record = results.Run{
 		RunID:   r.job.RunID,
 		Phase:   s.Phase.String(),

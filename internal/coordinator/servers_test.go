@@ -11,15 +11,15 @@ import (
 // One worker at a time reads the stores' own figures; another does when it is lost, and then goes on.
 func TestWhoReadsServers(t *testing.T) {
 	t.Parallel()
-	r := &running{}
 	first, second := &workerRun{state: results.Running}, &workerRun{state: results.Running}
+	r := &running{reader: second}
 	reads := func(when string, p *workerRun, want bool) {
 		t.Helper()
 		if got := r.readsServers(p); got != want {
 			t.Errorf("%s: %v", when, got)
 		}
 	}
-	reads("the first that is asked", second, true)
+	reads("the one that began", second, true)
 	reads("the other", first, false)
 	second.state = results.Lost
 	reads("one that is lost itself, and asked", second, true) // it may still hear that, and has read until now

@@ -205,10 +205,10 @@ func (r *running) follow(ctx context.Context, p *workerRun) bool {
 	}
 }
 
-// readsServers tells whether this worker is the one that reads the stores' own figures: the first that is
-// asked, and when that is lost or has ended, the next. r.mu is held.
+// readsServers tells whether this worker is the one that reads the stores' own figures: the first, and when that is lost or has ended, the
+// next that is asked. r.mu is held.
 func (r *running) readsServers(p *workerRun) bool {
-	if (r.reader == nil || r.reader.state != results.Running) && p.state == results.Running {
+	if r.reader.state != results.Running && p.state == results.Running {
 		r.reader = p
 	}
 	return r.reader == p

@@ -140,8 +140,9 @@ func serverOptions(tlsConfig *tls.Config) []grpc.ServerOption {
 // trackedListener knows its open connections, so that they can be reset.
 type trackedListener struct {
 	net.Listener
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
+	mu       sync.Mutex
+	conns    map[net.Conn]struct{}
+	accepted int // connections so far
 }
 
 func (l *trackedListener) Accept() (net.Conn, error) {
@@ -152,7 +153,8 @@ func (l *trackedListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns[conn] = struct{}{}
-	return &trackedConn{Conn: conn, listener: l}, nil
+	l.accepted++
+	return &trackedConn{Conn: conn, listener: l, remote: turnAddr{conn.RemoteAddr(), l.accepted}}, nil
 }
 
 func (l *trackedListener) reset() int {
@@ -172,7 +174,16 @@ func (l *trackedListener) reset() int {
 type trackedConn struct {
 	net.Conn
 	listener *trackedListener
+	remote   turnAddr
 }
+
+// turnAddr is a connection's remote address, which gRPC hands to its calls, with the number of the connection.
+type turnAddr struct {
+	net.Addr
+	accepted int
+}
+
+func (c *trackedConn) RemoteAddr() net.Addr { return c.remote }
 
 func (c *trackedConn) Close() error {
 	c.listener.mu.Lock()

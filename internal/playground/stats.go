@@ -3,12 +3,15 @@
 package playground
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc/peer"
 )
 
 // storeStats counts what a store was asked. Counting costs a few atomic adds, a lock that few want at a time, and two readings of the clock per message, none per command.
@@ -17,7 +20,6 @@ type storeStats struct {
 	unary    [256]atomic.Uint64
 	served   [256]served // both, by the time that it took to answer, as far as threads have handed it over
 	threads  [grpcThreads]thread
-	turns    atomic.Uint32 // taken by threads
 	messages atomic.Uint64
 	sizes    [messageSizes]atomic.Uint64 // messages by commands, in powers of two
 	silent   [silentFaults]atomic.Uint64 // writes and rows that fell to silent faults
@@ -48,8 +50,14 @@ type thread struct {
 	}
 }
 
-// thread is the one whose turn it is to take a connection.
-func (s *storeStats) thread() *thread { return &s.threads[s.turns.Add(1)%grpcThreads] }
+// thread is the one that serves the connection of a call. Connections go to threads in turn.
+func (s *storeStats) thread(ctx context.Context) *thread {
+	var turn turnAddr
+	if p, ok := peer.FromContext(ctx); ok {
+		turn, _ = p.Addr.(turnAddr)
+	}
+	return &s.threads[turn.accepted%grpcThreads]
+}
 
 // answered counts commands of a message that arrived at a moment and have all been answered at another.
 func (s *storeStats) answered(t *thread, slots []*slot, arrived, now time.Time) {

@@ -79,7 +79,7 @@ func unary[Q, R any](ctx context.Context, s *store, cmd command, req *Q, serve f
 	if err := c.finish(); err != nil {
 		return nil, status.Errorf(codes.Internal, "store %d: %v", s.id, err)
 	}
-	s.stats.answered(s.stats.thread(), []*slot{{cmd: cmd}}, arrived, time.Now())
+	s.stats.answered(s.stats.thread(ctx), []*slot{{cmd: cmd}}, arrived, time.Now())
 	return resp, nil
 }
 

@@ -22,7 +22,7 @@ func (s *store) BatchCommands(stream tikvpb.Tikv_BatchCommandsServer) error {
 		sending  sync.Mutex
 		detached sync.WaitGroup
 		x        = newExchange()
-		thread   = s.stats.thread()
+		thread   = s.stats.thread(stream.Context())
 	)
 	x.done = stream.Context().Done()
 	defer func() { x.free() }()

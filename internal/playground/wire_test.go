@@ -474,7 +474,7 @@ func TestServingAllocatesNothing(t *testing.T) {
 		if err := load(x, data); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.stores[0].serve(c.stores[0].stats.thread(), x, x.slots[:x.used], nil, func(*exchange) error { return nil }); err != nil {
+		if err := c.stores[0].serve(c.stores[0].stats.thread(t.Context()), x, x.slots[:x.used], nil, func(*exchange) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

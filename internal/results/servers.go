@@ -21,6 +21,10 @@ type ServerSample struct {
 	PD      bool               `json:"pd,omitempty"`      // it is PD, and not a store
 	Figures map[string]float64 `json:"figures,omitempty"` // by the names in docs/cluster.md; what it does not say is not there
 	Missing string             `json:"missing,omitempty"` // why there are none
+
+	// Prompted is how many commands the worker has sent to the store until now so that its threads hand over what they have counted, and all
+	// have: the figures lack nothing that was sent before. 0: they may.
+	Prompted int64 `json:"prompted,omitempty"`
 }
 
 // WriteServer appends what a store said. It may be called from several goroutines, beside [Journal.Write].
@@ -70,7 +74,7 @@ func parseServer(line []byte) (s ServerSample, err error) {
 	if s, err = parseJSON[ServerSample](line); err != nil {
 		return s, err
 	}
-	if !(s.S >= -maxSeconds && s.S <= maxSeconds) || s.Store == "" || len(s.Figures) > maxFigures {
+	if !(s.S >= -maxSeconds && s.S <= maxSeconds) || s.Store == "" || len(s.Figures) > maxFigures || s.Prompted < 0 || s.Prompted > maxCount {
 		return s, fmt.Errorf("%d figures of store %q at %g s cannot be", len(s.Figures), s.Store, s.S)
 	}
 	maps.DeleteFunc(s.Figures, func(_ string, v float64) bool { return v < 0 || v > maxFigure })

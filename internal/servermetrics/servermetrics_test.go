@@ -180,7 +180,7 @@ func watch(t *testing.T, servers []store.Server, every time.Duration, readings i
 	ended, enough := make(chan struct{}), make(chan struct{})
 	go func() { <-enough; close(ended) }()
 	var once sync.Once
-	w.Run(ended, every, func(s Sample) {
+	w.Run(Watch{Every: every, Ended: ended}, func(s Sample) {
 		mu.Lock()
 		defer mu.Unlock()
 		samples[s.Store] = append(samples[s.Store], s)
@@ -349,7 +349,7 @@ func TestPD(t *testing.T) {
 		ended := make(chan struct{})
 		close(ended)
 		var samples []Sample
-		w.Run(ended, time.Hour, func(s Sample) { samples = append(samples, s) })
+		w.Run(Watch{Every: time.Hour, Ended: ended}, func(s Sample) { samples = append(samples, s) })
 		p, err := w.Placement(t.Context(), 2*time.Second)
 		return p, samples, err
 	}

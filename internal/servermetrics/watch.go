@@ -7,6 +7,7 @@ package servermetrics
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,6 +31,10 @@ type Sample struct {
 	At      time.Duration // on the run's clock
 	Figures Figures       // nil: there is no answer
 	Missing string        // why
+
+	// Prompted is how many commands the store was sent until now so that its threads hand over what they have counted, and all of them have.
+	// 0: that is not so.
+	Prompted int
 }
 
 // Watcher reads the pages of some stores, and of PD.
@@ -38,12 +43,25 @@ type Watcher struct {
 	pd      store.Server
 	clk     clock.Clock
 	scheme  string
+	tls     *tls.Config // nil: none
 	client  http.Client
+}
+
+// Watch says when to read.
+type Watch struct {
+	Every   time.Duration
+	Ended   <-chan struct{} // the load is over
+	Stopped <-chan struct{} // nobody waits for anything any more; nil: that does not happen
+
+	// Whole is for a load that is long enough to wait a second at its end, so that its beginning and its end have readings with all that was
+	// counted until then. Run must be called [HandoverLead] before the load begins.
+	Whole bool
+	early time.Duration // for machines that are busy: how much earlier the threads are prompted then
 }
 
 // New returns a watcher of servers, which are spoken to by TLS if that is not nil. Close frees it.
 func New(servers store.Servers, clk clock.Clock) *Watcher {
-	w := &Watcher{clk: clk, scheme: "http", pd: store.Server{Store: servers.PD, Status: servers.PD}}
+	w := &Watcher{clk: clk, scheme: "http", tls: servers.TLS, pd: store.Server{Store: servers.PD, Status: servers.PD}}
 	for _, s := range servers.Stores {
 		w.servers = append(w.servers, store.Server{Store: s.Store, Status: statusAddress(s.Store, s.Status)})
 	}
@@ -65,43 +83,76 @@ func New(servers store.Servers, clk clock.Clock) *Watcher {
 // Close closes the connections. Run must have returned.
 func (w *Watcher) Close() { w.client.CloseIdleConnections() }
 
-// Run reads the pages of PD and of all stores now, after each interval, and once more when ended is closed. It hands what
+// Run reads the pages of PD and of all stores when the load begins or, if it has begun, now; then after each interval, and once more when it has ended. It hands what
 // it has read to put, of which several may be called at a time. A store that answers late holds up none but itself.
-func (w *Watcher) Run(ended <-chan struct{}, every time.Duration, put func(Sample)) {
+func (w *Watcher) Run(watch Watch, put func(Sample)) {
 	var stores sync.WaitGroup
 	for _, s := range w.servers {
-		stores.Go(func() { w.follow(ended, &reader{Watcher: w, server: s}, every, put) })
+		stores.Go(func() { w.follow(watch, &reader{Watcher: w, server: s}, put) })
 	}
 	if w.pd.Status != "" {
-		stores.Go(func() { w.follow(ended, &reader{Watcher: w, server: w.pd, isPD: true}, every, put) })
+		stores.Go(func() { w.follow(watch, &reader{Watcher: w, server: w.pd, isPD: true}, put) })
 	}
 	stores.Wait()
 }
 
-func (w *Watcher) follow(ended <-chan struct{}, reader *reader, every time.Duration, put func(Sample)) {
+func (w *Watcher) follow(watch Watch, reader *reader, put func(Sample)) {
 	// What is being read at the end is cut short, but for the last reading.
-	running, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	watching := make(chan struct{})
-	defer func() { <-watching }()
-	go func() {
-		defer close(watching)
-		<-ended
-		cancel()
-	}()
-	ticks := time.NewTicker(every)
+	running, release := until(watch.Ended)
+	defer release()
+	timeout := min(watch.Every, maxWait)
+	var whole *handover // of what was counted before the load; nil: it has not worked, or nobody wants it
+	if watch.Whole && !reader.isPD && w.clk.Now() < 0 {
+		if h, err := reader.handover(running, timeout); err == nil {
+			defer func() { _ = h.close() }()
+			h.last += watch.early
+			if sample, ok := h.begin(running, reader, timeout); ok {
+				whole = h
+				put(sample)
+			}
+		}
+	}
+	if now := w.clk.Now(); now < 0 {
+		sleepUntil(running, w.clk, 0)
+	}
+	ticks := time.NewTicker(watch.Every)
 	defer ticks.Stop()
-	for {
-		if sample := reader.read(running, min(every, maxWait)); running.Err() == nil {
-			put(sample)
+	for first := true; ; first = false {
+		if !first || whole == nil {
+			if sample := reader.read(running, timeout); running.Err() == nil {
+				put(sample)
+			}
 		}
 		select {
 		case <-ticks.C:
-		case <-ended:
-			put(reader.read(context.Background(), lastWait))
-			return
+			continue
+		case <-watch.Ended:
+		}
+		put(reader.read(context.Background(), lastWait))
+		break
+	}
+	if whole != nil {
+		waiting, release := until(watch.Stopped)
+		defer release()
+		if sample, ok := whole.end(waiting, reader); ok {
+			put(sample)
 		}
 	}
+}
+
+// until returns a context that ends with a channel. Whoever has it releases it.
+func until(ended <-chan struct{}) (ctx context.Context, release func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-watching }
 }
 
 // lastWait is how long the end of a run waits for the last reading.
@@ -137,13 +188,21 @@ func (w *Watcher) missing(s store.Server, err error, timeout time.Duration) stri
 	return fmt.Sprintf("status address %s: %v", s.Status, err)
 }
 
-func (r *reader) figures(ctx context.Context) (Figures, time.Duration, error) {
-	if r.sizes == nil && !r.isPD {
-		config, err := r.configuration(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
+// configure reads the sizes of the store's pools, if they are not known.
+func (r *reader) configure(ctx context.Context) error {
+	if r.sizes != nil || r.isPD {
+		return nil
+	}
+	config, err := r.configuration(ctx)
+	if err == nil {
 		r.sizes = config.sizes()
+	}
+	return err
+}
+
+func (r *reader) figures(ctx context.Context) (Figures, time.Duration, error) {
+	if err := r.configure(ctx); err != nil {
+		return nil, 0, err
 	}
 	asked := r.clk.Now()
 	resp, err := r.get(ctx, r.server, "/metrics")

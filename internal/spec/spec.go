@@ -252,6 +252,13 @@ type StreamOptions struct {
 // Paced reports whether there is a target.
 func (s *Spec) Paced() bool { return s.Target > 0 || len(s.Stages) > 0 }
 
+// CountsWhole tells whether what the stores counted is compared over the whole run, at the cost of a second at its start and at its end: where
+// that is given a time in which the stores' figures are read at least twice.
+func (s *Spec) CountsWhole() bool {
+	every := s.TiKV.ServerMetrics
+	return every > 0 && s.Duration > 0 && s.Warmup+s.Duration >= 2*every
+}
+
 // Profile is the target over time, in operations a second over the fleet. It is an
 // error if there is none.
 func (s *Spec) Profile() (pace.Profile, error) {

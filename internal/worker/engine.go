@@ -48,6 +48,8 @@ type engine struct {
 
 	askServers chan struct{} // closed when this worker is to read the stores' own figures
 	asked      sync.Once
+	stopped    chan struct{} // closed when the run is to end before its time
+	stopping   sync.Once
 
 	mu     sync.Mutex
 	target pace.Profile // of the fleet; zero if unpaced
@@ -56,7 +58,7 @@ type engine struct {
 const notBegun = int64(-1)
 
 func newEngine(a *assignment, cfg Config, log *slog.Logger, fail func(error)) *engine {
-	e := &engine{assignment: a, live: live{watched: a.watched}, cfg: cfg, log: log, fail: fail, target: a.profile, askServers: make(chan struct{})}
+	e := &engine{assignment: a, live: live{watched: a.watched}, cfg: cfg, log: log, fail: fail, target: a.profile, askServers: make(chan struct{}), stopped: make(chan struct{})}
 	e.clock.set(time.Now())
 	return e
 }
@@ -286,6 +288,7 @@ func (e *engine) workDone() bool {
 
 // stop makes the lanes start nothing more, and gives calls in flight so long.
 func (e *engine) stop(grace time.Duration) {
+	e.stopping.Do(func() { close(e.stopped) })
 	for _, l := range e.lanes {
 		l.Stop(min(grace, e.spec.Grace))
 	}

@@ -25,8 +25,9 @@ func (e *engine) watchServers(journal *results.Journal, ended <-chan struct{}) {
 	}
 	w := servermetrics.New(monitored.Servers(), &e.clock)
 	defer w.Close()
-	w.Run(ended, e.spec.TiKV.ServerMetrics, func(s servermetrics.Sample) {
-		err := journal.WriteServer(results.ServerSample{S: s.At.Seconds(), Store: s.Store, PD: s.PD, Figures: s.Figures, Missing: s.Missing})
+	watch := servermetrics.Watch{Every: e.spec.TiKV.ServerMetrics, Ended: ended, Stopped: e.stopped, Whole: e.spec.CountsWhole()}
+	w.Run(watch, func(s servermetrics.Sample) {
+		err := journal.WriteServer(results.ServerSample{S: s.At.Seconds(), Store: s.Store, PD: s.PD, Figures: s.Figures, Missing: s.Missing, Prompted: int64(s.Prompted)})
 		if err != nil {
 			e.fail(err)
 		}

@@ -219,6 +219,9 @@ func (w *Worker) Start(_ context.Context, req *workerpb.StartRequest) (*workerpb
 			return nil, status.Errorf(codes.InvalidArgument, "the record of the run: %v", err)
 		}
 	}
+	if req.GetReadServers() {
+		r.engine.readServers()
+	}
 	if err := r.start(time.Unix(0, req.GetAtUnixNanos()), record); err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}

@@ -664,7 +664,9 @@ type StartRequest struct {
 	// When the run's clock shows zero, on the worker's own wall clock.
 	AtUnixNanos int64 `protobuf:"varint,2,opt,name=at_unix_nanos,json=atUnixNanos,proto3" json:"at_unix_nanos,omitempty"`
 	// The run's record, as the coordinator keeps it, gzipped, for those who collect the run elsewhere.
-	Record        []byte `protobuf:"bytes,3,opt,name=record,proto3" json:"record,omitempty"`
+	Record []byte `protobuf:"bytes,3,opt,name=record,proto3" json:"record,omitempty"`
+	// Whether this worker reads the stores' own figures, from the start on.
+	ReadServers   bool `protobuf:"varint,4,opt,name=read_servers,json=readServers,proto3" json:"read_servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -718,6 +720,13 @@ func (x *StartRequest) GetRecord() []byte {
 		return x.Record
 	}
 	return nil
+}
+
+func (x *StartRequest) GetReadServers() bool {
+	if x != nil {
+		return x.ReadServers
+	}
+	return false
 }
 
 type StartResponse struct {
@@ -2814,11 +2823,12 @@ const file_workerpb_worker_proto_rawDesc = "" +
 	"\adetails\x18\x03 \x03(\v2 .kvbench.v1.Cluster.DetailsEntryR\adetails\x1a:\n" +
 	"\fDetailsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x01\n" +
 	"\fStartRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
 	"\rat_unix_nanos\x18\x02 \x01(\x03R\vatUnixNanos\x12\x16\n" +
-	"\x06record\x18\x03 \x01(\fR\x06record\"\x0f\n" +
+	"\x06record\x18\x03 \x01(\fR\x06record\x12!\n" +
+	"\fread_servers\x18\x04 \x01(\bR\vreadServers\"\x0f\n" +
 	"\rStartResponse\"\x8b\x01\n" +
 	"\rStatusRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
