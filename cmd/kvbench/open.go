@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/tikv/client-go/v2/kv"
+	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
 	"github.com/tikv/client-go/v2/txnkv/txnutil"
 
 	"github.com/kvbench/kvbench/internal/spec"
@@ -21,6 +22,7 @@ import (
 // The words of the properties as client-go has them.
 var (
 	priorities = map[string]txnutil.Priority{spec.Low: txnutil.PriorityLow, spec.Normal: txnutil.PriorityNormal, spec.High: txnutil.PriorityHigh}
+	isolations = map[string]txnsnapshot.IsoLevel{spec.Snapshot: txnsnapshot.SI, spec.RC: txnsnapshot.RC, spec.RCCheckTS: txnsnapshot.RCCheckTS}
 	replicas   = map[string]kv.ReplicaReadType{spec.Leader: kv.ReplicaReadLeader, spec.Follower: kv.ReplicaReadFollower, spec.Mixed: kv.ReplicaReadMixed}
 )
 
@@ -52,6 +54,7 @@ func opener(w io.Writer) func(context.Context, *spec.Spec) (store.Driver, error)
 				Pessimistic: x.Mode == spec.Pessimistic, LockWait: x.LockWait,
 				AsyncCommit: x.AsyncCommit, OnePhase: x.OnePhase, Causal: x.Causal,
 				Priority: priorities[x.Priority], Replicas: replicas[x.Replicas],
+				Isolation: isolations[x.Isolation], Staleness: x.Staleness,
 			}, t.Timeout)
 			if err != nil {
 				return nil, err

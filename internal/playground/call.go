@@ -149,7 +149,7 @@ func (c *call) region(ctx *kvrpcpb.Context) (*region, *errorpb.Error) {
 		return nil, c.refuse("MismatchPeerId", &errorpb.Error{
 			Message: fmt.Sprintf("mismatch peer id %d != %d", peer.GetId(), mine.Id),
 		})
-	case r.leader != mine && !(ctx.GetReplicaRead() && r.leader != nil):
+	case r.leader != mine && !ctx.GetStaleRead() && !(ctx.GetReplicaRead() && r.leader != nil):
 		return nil, c.notLeader(r)
 	case ctx.GetRegionEpoch().GetVersion() != r.version():
 		return nil, c.epochNotMatch(r)

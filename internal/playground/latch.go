@@ -12,9 +12,10 @@ import (
 // transactions is what transactional commands share while they run. As all stores share one database, so they share this: moved
 // leaders need not hand anything over.
 type transactions struct {
-	latches latches
-	maxTS   atomic.Uint64 // the latest timestamp that was read at
-	waits   lockWaits
+	latches  latches
+	maxTS    atomic.Uint64 // the latest timestamp that was read at
+	waits    lockWaits
+	resolved resolved
 }
 
 // latches let commands that change the same keys run one after another.

@@ -68,21 +68,31 @@ type reading struct {
 	mvcc
 	ts     uint64
 	ignore []uint64 // starts of transactions whose locks do not count
+	level  kvrpcpb.IsolationLevel
 	access []uint64 // starts of transactions that are committed: what they put counts as if their locks were gone
 	keep   func([]byte) []byte
 }
 
 func (c *call) reading(ctx *kvrpcpb.Context, ts uint64, reader pebble.Reader) reading {
 	return reading{
-		mvcc: mvcc{storage: c.storage, reader: reader}, ts: ts, ignore: ctx.GetResolvedLocks(), access: ctx.GetCommittedLocks(), keep: c.keep,
+		mvcc: mvcc{storage: c.storage, reader: reader}, ts: ts, level: ctx.GetIsolationLevel(), ignore: ctx.GetResolvedLocks(), access: ctx.GetCommittedLocks(), keep: c.keep,
 	}
 }
 
 // get returns a key's value. A lock that hides it is in the error.
 func (r *reading) get(key, encoded []byte) (value []byte, found bool, keyErr *kvrpcpb.KeyError) {
+	if r.level == kvrpcpb.IsolationLevel_RC { // locks are not committed
+		return r.committed(key, encoded)
+	}
 	l, err := r.lock(encoded)
 	if err != nil {
 		return nil, false, aborted(err)
+	}
+	if l != nil && r.level == kvrpcpb.IsolationLevel_RCCheckTS {
+		if (l.LockType == kvrpcpb.Op_Put || l.LockType == kvrpcpb.Op_Del) && !slices.Contains(r.ignore, l.LockVersion) {
+			return nil, false, conflict(r.ts, key, l.PrimaryLock, history{record: record{startTS: l.LockVersion}}, kvrpcpb.WriteConflict_RcCheckTs)
+		}
+		l = nil
 	}
 	if l != nil {
 		value, found, read, keyErr := r.through(key, encoded, l)
@@ -90,11 +100,16 @@ func (r *reading) get(key, encoded []byte) (value []byte, found bool, keyErr *kv
 			return value, found, keyErr
 		}
 	}
-	return r.committed(encoded)
+	return r.committed(key, encoded)
 }
 
 // committed is get for a key whose lock does not matter.
-func (r *reading) committed(encoded []byte) (value []byte, found bool, keyErr *kvrpcpb.KeyError) {
+func (r *reading) committed(key, encoded []byte) (value []byte, found bool, keyErr *kvrpcpb.KeyError) {
+	if r.level == kvrpcpb.IsolationLevel_RCCheckTS {
+		if keyErr := r.unchanged(key, encoded); keyErr != nil {
+			return nil, false, keyErr
+		}
+	}
 	put, found, err := r.visible(encoded, r.ts)
 	if err == nil && found {
 		value, err = r.value(encoded, put.startTS, r.keep)
@@ -103,6 +118,17 @@ func (r *reading) committed(encoded []byte) (value []byte, found bool, keyErr *k
 		return nil, false, aborted(err)
 	}
 	return value, found, nil
+}
+
+// unchanged refuses a key that has been put or deleted after the read's timestamp.
+func (r *reading) unchanged(key, encoded []byte) *kvrpcpb.KeyError {
+	h, ok := r.since(encoded, maxTimestamp)
+	for ; ok && h.commitTS > r.ts; ok = h.next() {
+		if h.record.kind == recordPut || h.record.kind == recordDelete {
+			return conflict(r.ts, key, nil, h, kvrpcpb.WriteConflict_RcCheckTs)
+		}
+	}
+	return maybeAborted(h.err)
 }
 
 // through decides what a lock means to this read: nothing (read is false), what it will become, or that its transaction has to be
@@ -138,10 +164,9 @@ func (c *call) kvGet(req *kvrpcpb.GetRequest, resp *kvrpcpb.GetResponse) {
 		return
 	}
 	encoded := encodeKey(req.Key)
-	if _, resp.RegionError = c.txnHolder(req.Context, encoded); resp.RegionError != nil {
+	if resp.RegionError = c.readable(req.Context, req.Version, encoded); resp.RegionError != nil {
 		return
 	}
-	c.storage.txn.readAt(req.Version, encoded)
 	r := c.reading(req.Context, req.Version, c.storage.db)
 	value, found, keyErr := r.get(req.Key, encoded)
 	if err := r.close(); err != nil && keyErr == nil {
@@ -155,10 +180,9 @@ func (c *call) kvBatchGet(req *kvrpcpb.BatchGetRequest, resp *kvrpcpb.BatchGetRe
 		return
 	}
 	encoded := encodeKeys(req.Keys)
-	if _, resp.RegionError = c.txnHolder(req.Context, encoded...); resp.RegionError != nil || len(encoded) == 0 {
+	if resp.RegionError = c.readable(req.Context, req.Version, encoded...); resp.RegionError != nil || len(encoded) == 0 {
 		return
 	}
-	c.storage.txn.readAt(req.Version, encoded...)
 	r := c.reading(req.Context, req.Version, c.storage.db)
 	for i, key := range req.Keys {
 		value, found, keyErr := r.get(key, encoded[i])
@@ -184,10 +208,12 @@ func (c *call) kvScan(req *kvrpcpb.ScanRequest, resp *kvrpcpb.ScanResponse) {
 	if regionErr == nil && !(r.holds(from) || bytes.Equal(from, r.meta.EndKey) || req.Reverse && len(from) == 0) {
 		regionErr = c.keyNotInRegion(r, from)
 	}
+	if regionErr == nil {
+		regionErr = c.awaitRead(r, req.Context, req.Version)
+	}
 	if resp.RegionError = regionErr; regionErr != nil || req.Limit == 0 {
 		return
 	}
-	c.storage.txn.readAt(req.Version)
 	if err := c.scanTxn(req, resp, r.clip(from, to, req.Reverse)); err != nil {
 		resp.Pairs, resp.Error = nil, aborted(err)
 	}
@@ -232,11 +258,11 @@ func (c *call) scanTxn(req *kvrpcpb.ScanRequest, resp *kvrpcpb.ScanResponse, s s
 		}
 		read := r.committed
 		if keys.locked {
-			read = func(encoded []byte) ([]byte, bool, *kvrpcpb.KeyError) { return r.get(key, encoded) }
+			read = r.get
 		}
-		value, found, keyErr := read(encoded)
+		value, found, keyErr := read(key, encoded)
 		switch {
-		case keyErr != nil && keyErr.Locked == nil:
+		case keyErr != nil && keyErr.Abort != "":
 			return errors.New(keyErr.Abort)
 		case keyErr != nil:
 			resp.Pairs = append(resp.Pairs, &kvrpcpb.KvPair{Error: keyErr})

@@ -212,4 +212,7 @@ func (c *checker) transactions() {
 	c.require(s.TiKV.ColumnFamily == "", "columnfamily", "transactions have their own column families")
 	c.require(s.UpdateMode != CompareAndSwap, "updatemode", "transactions find conflicts by themselves: write read-modify-write or blind")
 	c.require(s.Txn.LockWait%time.Millisecond == 0, "txn.lockwait", "must be whole milliseconds")
+	c.require(s.Txn.Staleness%time.Millisecond == 0, "txn.staleness", "must be whole milliseconds")
+	c.require(s.Txn.Staleness == 0 || s.Txn.Isolation != RCCheckTS, "txn.isolation",
+		"does not go with txn.staleness=%v: each row that was written since would be a conflict; write snapshot or rc", s.Txn.Staleness)
 }

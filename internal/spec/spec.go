@@ -97,6 +97,11 @@ const (
 	Follower = "follower"
 	Mixed    = "mixed"
 
+	// txn.isolation
+	Snapshot  = "snapshot"
+	RC        = "rc"
+	RCCheckTS = "rc-check-ts"
+
 	// tikv.apiversion
 	V1    = "V1"
 	V1TTL = "V1TTL"
@@ -220,8 +225,10 @@ type Transactions struct {
 	AsyncCommit bool
 	OnePhase    bool
 	Causal      bool
-	Priority    string // Low, Normal or High
-	Replicas    string // Leader, Follower or Mixed: whom calls that only read may ask
+	Priority    string        // Low, Normal or High
+	Replicas    string        // Leader, Follower or Mixed: whom calls that only read may ask
+	Isolation   string        // Snapshot, RC or RCCheckTS: of READ and SCAN
+	Staleness   time.Duration // how long ago READ and SCAN read; 0: now
 }
 
 // TiKV says how to reach the cluster. The names are client-go's where it has them.

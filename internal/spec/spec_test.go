@@ -193,6 +193,9 @@ func TestErrors(t *testing.T) {
 		{[]string{"tikv.type=txn", "columnfamily=write"}, "own column families"},
 		{[]string{"tikv.type=txn", "updatemode=compare-and-swap"}, "find conflicts by themselves"},
 		{[]string{"tikv.type=txn", "txn.lockwait=1500us"}, "whole milliseconds"},
+		{[]string{"tikv.type=txn", "txn.staleness=1500us"}, "txn.staleness=1500us: must be whole milliseconds"},
+		{[]string{"tikv.type=txn", "txn.staleness=2s", "txn.isolation=rc-check-ts"}, "does not go with txn.staleness=2s"},
+		{[]string{"tikv.type=txn", "txn.isolation=serializable"}, "must be one of snapshot, rc, rc-check-ts"},
 		{[]string{"workload=site.ycsb.workloads.TimeSeriesWorkload"}, "core workload only"},
 		{[]string{"recordcount=0"}, "must be from 1"},
 		{[]string{"recordcount=9223372036854775808"}, "must be from 1 to"},
@@ -311,8 +314,10 @@ func TestAllErrorsAtOnce(t *testing.T) {
 // tikv.type=txn chooses the driver, and what travels to the workers means the same there.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
-	s := mustParse(t, "tikv.type=TXN", "tikv.one_pc=false", "txn.mode=pessimistic", "txn.lockwait=50ms", "txn.retries=3", "txn.backoff=500us", "txn.replicaread=mixed", "txn.priority=high")
-	want := Transactions{Mode: Pessimistic, Retries: 3, Backoff: 500 * time.Microsecond, LockWait: 50 * time.Millisecond, AsyncCommit: true, Priority: High, Replicas: Mixed}
+	s := mustParse(t, "tikv.type=TXN", "tikv.one_pc=false", "txn.mode=pessimistic", "txn.lockwait=50ms", "txn.retries=3", "txn.backoff=500us", "txn.replicaread=mixed", "txn.priority=high",
+		"txn.isolation=RC", "txn.staleness=3s")
+	want := Transactions{Mode: Pessimistic, Retries: 3, Backoff: 500 * time.Microsecond, LockWait: 50 * time.Millisecond, AsyncCommit: true, Priority: High, Replicas: Mixed,
+		Isolation: RC, Staleness: 3 * time.Second}
 	if s.Driver != TxnKV || s.TiKV.API != TxnAPI || s.Txn != want {
 		t.Errorf("driver %s, %+v", s.Driver, s.Txn)
 	}

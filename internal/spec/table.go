@@ -227,6 +227,10 @@ var table = slices.Concat(
 			func(s *Spec) *string { return &s.Txn.Priority }, Low, Normal, High),
 		choice("txn.replicaread", Leader, "whom READ and SCAN ask for their snapshot",
 			func(s *Spec) *string { return &s.Txn.Replicas }, Leader, Follower, Mixed),
+		choice("txn.isolation", Snapshot, "of READ and SCAN; rc: what is committed, past locks; rc-check-ts: so, but a row that is newer than the read is a conflict",
+			func(s *Spec) *string { return &s.Txn.Isolation }, Snapshot, RC, RCCheckTS),
+		span("txn.staleness", "0s", "READ and SCAN read as of so long ago, in whole milliseconds, without a timestamp from PD, READ from any replica; 0s: as of now",
+			func(s *Spec) *duration { return &s.Txn.Staleness }),
 	),
 )
 

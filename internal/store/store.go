@@ -51,6 +51,9 @@ type Call struct {
 	// ForUpdate joins a Get with the Put that follows in the same call: a driver with transactions makes one of both.
 	ForUpdate bool
 
+	// Relaxed lets a Get or a Scan see less than all that is committed, as far as the driver's options say so.
+	Relaxed bool
+
 	// Delay is how long after its start the driver waits before it makes the call. Those without transactions, which nobody makes again, do not wait.
 	Delay time.Duration
 

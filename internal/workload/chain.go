@@ -102,6 +102,9 @@ func (op *Operation) found(i int) []byte {
 }
 
 func (g *Generator) afterRead(op *Operation) bool {
+	if g.again(op) {
+		return true
+	}
 	if op.failed(op.size) {
 		return false
 	}
@@ -261,6 +264,9 @@ func (g *Generator) reswap(op *Operation) bool {
 }
 
 func (g *Generator) afterScan(op *Operation) bool {
+	if g.again(op) {
+		return true
+	}
 	switch {
 	case op.Call.Class == store.Cancelled:
 		op.failed(op.size - op.done)
@@ -283,6 +289,7 @@ func (g *Generator) afterScan(op *Operation) bool {
 
 // scanned goes on with the next scan of the batch, if there is one.
 func (g *Generator) scanned(op *Operation) bool {
+	op.retries = 0
 	op.done++
 	if op.done == op.size {
 		return false

@@ -230,7 +230,7 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 	op.Index, op.Result = index, Result{}
 	op.reserve(int(size), g.keys.size())
 	op.done, op.retries, op.field = 0, 0, allFields
-	op.Call.ForUpdate = false
+	op.Call.ForUpdate, op.Call.Relaxed = false, false
 	g.count(op)
 	op.random = newRandom(g.spec.Seed, index)
 	if g.load {
@@ -243,6 +243,7 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 		return true
 	case Scan, Read:
 		op.field = g.readField(&op.random)
+		op.Call.Relaxed = true
 	case Update, ReadModifyWrite:
 		op.field = g.writeField(&op.random)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/tikv/client-go/v2/oracle"
@@ -122,6 +123,15 @@ func (safePoint) Close() error                                     { return nil 
 // Timestamp asks PD for one. Unlike client-go's own way to begin, it ends with ctx.
 func (c *TxnClient) Timestamp(ctx context.Context) (uint64, error) {
 	return c.GetTimestampWithRetry(tikv.NewBackoffer(ctx, transaction.TsoMaxBackoff), oracle.GlobalTxnScope)
+}
+
+// Ago returns the timestamp of a moment in the past, in whole milliseconds, by what PD has said and the time that has passed since: it need not be asked.
+func (c *TxnClient) Ago(ctx context.Context, d time.Duration) (uint64, error) {
+	now, err := c.GetOracle().GetStaleTimestamp(ctx, oracle.GlobalTxnScope, 0)
+	if err != nil {
+		return 0, err
+	}
+	return oracle.ComposeTS(oracle.ExtractPhysical(now)-d.Milliseconds(), 0), nil
 }
 
 // Snapshot returns the data as of now.

@@ -13,6 +13,7 @@ import (
 
 	tikverr "github.com/tikv/client-go/v2/error"
 	"github.com/tikv/client-go/v2/kv"
+	"github.com/tikv/client-go/v2/oracle"
 	client "github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
 	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
@@ -93,14 +94,14 @@ func (r *caller) do(ctx context.Context, c *store.Call) error {
 		if c.ForUpdate {
 			return r.getForUpdate(ctx, c)
 		}
-		snapshot, err := r.snapshot(ctx)
+		snapshot, err := r.snapshot(ctx, c)
 		if err != nil {
 			return err
 		}
 		defer r.took(store.Reading, time.Now())
 		return get(ctx, snapshot, c)
 	case store.Scan:
-		snapshot, err := r.snapshot(ctx)
+		snapshot, err := r.snapshot(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -115,14 +116,29 @@ func (r *caller) do(ctx context.Context, c *store.Call) error {
 	return fmt.Errorf("transactions know no %v", c.Verb)
 }
 
-func (r *caller) snapshot(ctx context.Context) (*txnsnapshot.KVSnapshot, error) {
-	defer r.took(store.BeginTimestamp, time.Now())
-	snapshot, err := r.client.Snapshot(ctx)
+// snapshot returns the data that a call reads.
+func (r *caller) snapshot(ctx context.Context, c *store.Call) (*txnsnapshot.KVSnapshot, error) {
+	stale := c.Relaxed && r.options.Staleness > 0
+	timestamp := r.client.Timestamp
+	if stale {
+		timestamp = func(ctx context.Context) (uint64, error) { return r.client.Ago(ctx, r.options.Staleness) }
+	} else {
+		defer r.took(store.BeginTimestamp, time.Now())
+	}
+	ts, err := timestamp(ctx)
 	if err != nil {
 		return nil, err
 	}
+	snapshot := r.client.GetSnapshot(ts)
 	snapshot.SetPriority(r.options.Priority)
 	snapshot.SetReplicaRead(r.options.Replicas)
+	if c.Relaxed {
+		snapshot.SetIsolationLevel(r.options.Isolation)
+	}
+	if stale {
+		snapshot.SetReadReplicaScope(oracle.GlobalTxnScope) // what one replica does not have yet, its leader is asked for
+		snapshot.SetIsStalenessReadOnly(true)
+	}
 	return snapshot, nil
 }
 

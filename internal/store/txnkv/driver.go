@@ -11,6 +11,7 @@ import (
 
 	"github.com/tikv/client-go/v2/kv"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
+	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
 	"github.com/tikv/client-go/v2/txnkv/txnutil"
 
 	"github.com/kvbench/kvbench/internal/clock"
@@ -28,6 +29,10 @@ type Options struct {
 	Causal      bool          // a commit need not be later than those that ended before it began, unless it has read them
 	Priority    txnutil.Priority
 	Replicas    kv.ReplicaReadType // which ones calls that only read may ask
+
+	// Of relaxed calls.
+	Isolation txnsnapshot.IsoLevel
+	Staleness time.Duration // how long ago they read, in whole milliseconds; 0: now
 }
 
 // Driver implements [store.Driver].

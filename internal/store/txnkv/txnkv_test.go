@@ -182,6 +182,46 @@ func TestForUpdate(t *testing.T) {
 	}
 }
 
+// Relaxed calls, and no others, read what was there some time ago, without asking PD for the time.
+func TestStaleness(t *testing.T) {
+	const ago = 1200 * time.Millisecond
+	r := setUp(t)
+	o := goYCSB
+	o.Staleness = ago
+	_, s := r.open(o)
+	r.put(s, "1", "a", "b")
+	before := time.Now()
+	relaxed := []*store.Call{
+		{Verb: store.Get, Keys: keys("a"), Relaxed: true},
+		{Verb: store.Get, Keys: keys("a", "b"), Relaxed: true},
+		{Verb: store.Scan, Keys: keys("a"), Limit: 2, Relaxed: true},
+	}
+	for _, c := range relaxed {
+		if r.must(s, c); time.Since(before) < ago/2 && len(c.Found) > 0 && c.Found[0] != nil {
+			t.Errorf("%v of %d keys found %q, which is newer than %v", c.Verb, len(c.Keys), c.Found, ago)
+		}
+	}
+	r.wants(s, "1", "a", "b")
+	for _, c := range relaxed {
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if r.must(s, c); len(c.Found) > 0 && string(c.Found[0]) == "1" {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%v: after %v it is not there", c.Verb, time.Since(before))
+			}
+		}
+	}
+	const reads = 200
+	asked := stamps(r.cluster)
+	for range reads {
+		r.must(s, relaxed[0])
+	}
+	if n := stamps(r.cluster) - asked; n > reads/2 { // client-go asks by itself now and then
+		t.Errorf("%d timestamps for %d stale reads", n, reads)
+	}
+}
+
 // A call that is to be made later is, and not at all if it is given up meanwhile.
 func TestDelay(t *testing.T) {
 	r := setUp(t)
