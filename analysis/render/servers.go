@@ -33,10 +33,16 @@ func (t *text) servers(s *analysis.Servers) {
 
 // silent says of the stores that told nothing why they did not.
 func silent(s *analysis.Servers) (texts []string) {
+	told := false
 	for i := range s.Stores {
-		if row := &s.Stores[i]; row.Readings == 0 && row.Failed > 0 {
+		row := &s.Stores[i]
+		told = told || row.Readings >= 2 || row.Failed > 0
+		if row.Readings == 0 && row.Failed > 0 {
 			texts = append(texts, fmt.Sprintf("store %s told nothing of itself: %s", printable(row.Store), printable(row.Why)))
 		}
+	}
+	if !told && len(s.Stores) > 0 {
+		texts = append(texts, "the stores' own figures were read less than twice in the measured time: run for longer, or read them more often (tikv.servermetrics)")
 	}
 	if p := s.PD; p != nil && p.Readings == 0 && p.Failed > 0 {
 		texts = append(texts, fmt.Sprintf("PD at %s told nothing of itself: %s", printable(p.Address), printable(p.Why)))
