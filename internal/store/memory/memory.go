@@ -184,6 +184,9 @@ func (s *session) answer(c *store.Call, now time.Duration) {
 			c.Class, c.Err = store.Other, errors.New("the memory database cannot do this")
 		}
 	}
+	if c.Verb == store.Put || c.Verb == store.Delete {
+		c.End = s.clk.Now() // nobody is told of a write before it is there, on a machine that was late as well
+	}
 }
 
 func (s *session) Wake() {
