@@ -10,7 +10,7 @@ import (
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	names := List()
-	for _, want := range []string{"a", "b", "c", "d", "e", "f", "go-ycsb-a", "go-ycsb-f", "load", "mixed", "read", "tikvbench", "update"} {
+	for _, want := range []string{"a", "b", "bank", "c", "d", "e", "f", "go-ycsb-a", "go-ycsb-f", "load", "mixed", "read", "tikvbench", "update"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is missing", want)
 		}

@@ -251,6 +251,9 @@ func (b *bench) run() error {
 	if b.detach && (b.verify || s.VerifyWrites) {
 		return usage(errors.New("--detach leaves nobody to verify: use kvbench verify when the load has ended"))
 	}
+	if b.verify && s.Row.Format == spec.Balance {
+		return usage(errors.New("--verify: balances are verified by their sum, which runs read: kvbench run -w bank"))
+	}
 	if err := b.besides.check(s, b.detach); err != nil {
 		return usage(err)
 	}

@@ -242,9 +242,9 @@ func (l *Lane) start(now time.Duration) time.Duration {
 		}
 		l.slots[thread], l.starts[thread] = due, now
 		l.cfg.Recorder.Submitted(now)
-		l.cfg.Recorder.Started(op.Kind, due, len(op.Call.Keys))
+		l.cfg.Recorder.Started(op.Kind, due, op.Size)
 		if l.queue.held(due) {
-			l.cfg.Recorder.Queued(due, len(op.Call.Keys))
+			l.cfg.Recorder.Queued(due, op.Size)
 		}
 		if len(l.free) == 0 {
 			l.queue.full(now)
@@ -277,7 +277,7 @@ func (l *Lane) complete(c *store.Call, now time.Duration) {
 	l.starts[thread] = idle
 	l.cfg.Recorder.Answered(end, now)
 	if more || op.Result.Class == store.Cancelled {
-		l.cfg.Recorder.CutOff(op.Kind, slot, start, now, len(c.Keys))
+		l.cfg.Recorder.CutOff(op.Kind, slot, start, now, op.Size)
 		return
 	}
 	l.cfg.Recorder.Record(&measure.Sample{

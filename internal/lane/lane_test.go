@@ -83,7 +83,7 @@ func (s *session) Cancel() {
 
 func (s *session) Close() error { return nil }
 
-// source makes single-key operations of one kind, of so many calls each, up to a count.
+// source makes operations of one kind, of two keys and so many calls each, up to a count.
 type source struct {
 	calls int
 	count int64 // 0: endless
@@ -98,7 +98,7 @@ func (s *source) Begin(op *workload.Operation, index int64) bool {
 	s.begun = append(s.begun, index)
 	s.left[op] = s.calls
 	op.Kind = workload.Update
-	op.Call.Keys = [][]byte{[]byte("k")}
+	op.Size, op.Call.Keys = 1, [][]byte{[]byte("k"), []byte("l")}
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,12 @@ func TestForRun(t *testing.T) {
 	t.Parallel()
 	checkable := loaded(t, nil, 0, 1000)
 	checkable.Shape["dataintegrity"] = "true"
+	bank := []string{"tikv.type", "txn", "valueformat", "balance", "fieldcount", "1", "readproportion", "0"}
+	accounts := func(pending *Range) *Manifest {
+		m := loaded(t, pending, 0, 1000)
+		m.Shape = Shape(parsed(t, bank...))
+		return m
+	}
 	tests := []struct {
 		name          string
 		pairs         []string
@@ -129,6 +136,9 @@ func TestForRun(t *testing.T) {
 		{"checkable, not checked", []string{"updateproportion", "0"}, checkable, "", ""},
 		{"checkable, spoilt", nil, checkable, "", "will find those wrong"},
 		{"checkable, checked", []string{"dataintegrity", "true"}, checkable, "", ""},
+		{"some accounts", append(slices.Clip(bank), "recordcount", "10"), accounts(nil), "and leave out recordcount", ""},
+		{"accounts that are being loaded", bank, accounts(&Range{0, 2000}), "run kvbench load again", ""},
+		{"all accounts", bank, accounts(nil), "", ""},
 		{"verify a part", []string{"verify", "scan", "recordcount", "10"}, loaded(t, nil, 0, 1000), "verify all of them", ""},
 		{"verify all", []string{"verify", "scan"}, loaded(t, nil, 0, 1000), "", ""},
 	}

@@ -172,6 +172,10 @@ func ForRun(s *spec.Spec, m *Manifest) (warnings []string, err error) {
 		return nil, fmt.Errorf("table %q holds the records %s, and the run uses %d to %d: load the rest (kvbench load %s), or use fewer; -p manifest=none skips this check",
 			s.Key.Table, describe(&m.Loaded), first, end-1, Range{first, end - first}.flags())
 	}
+	if s.Row.Format == spec.Balance && (m.Pending != nil || m.Loaded.Len() > s.InsertCount) {
+		return nil, fmt.Errorf("table %q holds the accounts %s, more of them perhaps if a load is not complete, and a sum is that of all: run kvbench load again if it was broken off, and leave out recordcount; -p manifest=none skips this check",
+			s.Key.Table, describe(&m.Loaded))
+	}
 	if s.Phase == spec.Verify && m.Loaded.Len() > s.InsertCount {
 		return nil, fmt.Errorf("table %q holds the records %s: verify all of them (-p recordcount=… -p insertstart=…), or the others would count as unexpected; -p manifest=none skips this check",
 			s.Key.Table, describe(&m.Loaded))

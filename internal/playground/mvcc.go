@@ -106,6 +106,7 @@ type mvcc struct {
 	iter     *pebble.Iterator // of the write column, once it is needed
 	batch    *pebble.Batch    // nil while nothing is changed
 	released [][]byte         // keys whose locks go
+	loses    func() bool      // whether the record of a committed key is lost; of who commits
 }
 
 // close gives back what the reads took, and drops what was not committed.
@@ -280,7 +281,15 @@ func (m *mvcc) commitKey(encoded []byte, l *kvrpcpb.LockInfo, commitTS uint64) e
 			return err
 		}
 	}
-	return errors.Join(m.putRecord(encoded, commitTS, r), m.dropLock(encoded))
+	return errors.Join(m.putCommitted(encoded, commitTS, r), m.dropLock(encoded))
+}
+
+// putCommitted is putRecord for what a transaction has written, which a silent fault may lose.
+func (m *mvcc) putCommitted(encoded []byte, commitTS uint64, r record) error {
+	if r.kind != recordLock && m.loses() {
+		return nil
+	}
+	return m.putRecord(encoded, commitTS, r)
 }
 
 // keepRollback lets a record remember the rollback that it is about to take the place of.

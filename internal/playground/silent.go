@@ -134,8 +134,7 @@ func (c *call) make(b *pebble.Batch, ch change) error {
 	if t == nil {
 		return c.storage.make(b, ch)
 	}
-	if t.silent[Lose].hits() {
-		c.stats.silent[Lose].Add(1)
+	if c.loses() {
 		return nil
 	}
 	if other := t.silent[Swap].another(ch.key); other != nil {
@@ -148,6 +147,15 @@ func (c *call) make(b *pebble.Batch, ch change) error {
 		err = c.storage.make(b, older)
 	}
 	return err
+}
+
+// loses tells whether a write is acknowledged and not made.
+func (c *call) loses() bool {
+	if c.trouble == nil || !c.trouble.silent[Lose].hits() {
+		return false
+	}
+	c.stats.silent[Lose].Add(1)
+	return true
 }
 
 // swallows tells whether a row is left out of a scan.

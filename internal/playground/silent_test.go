@@ -7,8 +7,11 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tikv/client-go/v2/config"
+	"github.com/tikv/client-go/v2/kv"
+	"github.com/tikv/client-go/v2/txnkv/transaction"
 )
 
 // TestSilentFaults: each falls as often as it was told, and no answer tells of it, on both ways that commands come.
@@ -86,6 +89,44 @@ func TestSilentFaults(t *testing.T) {
 			}
 			if err := c.SetSilentFault(1, Lose, 2, 0); err == nil || !strings.Contains(err.Error(), "want 0 to 1") {
 				t.Errorf("a share of 2: %v", err)
+			}
+		})
+	}
+}
+
+// TestLostCommits: a store loses what transactions have committed as it loses other writes, and leaves no lock behind.
+func TestLostCommits(t *testing.T) {
+	c, client := startTxn(t, 2) // in one region
+	for name, mode := range commitModes {
+		t.Run(name, func(t *testing.T) {
+			set(t, client, 2, "old")
+			for _, s := range c.State().Stores {
+				if err := c.SetSilentFault(s.ID, Lose, 1, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := transact(t, client, func(txn *transaction.KVTxn) error {
+				mode(txn)
+				if txn.IsPessimistic() {
+					if err := txn.LockKeysWithWaitTime(t.Context(), kv.LockAlwaysWait, key(0)); err != nil {
+						return err
+					}
+				}
+				return txn.Set(key(0), []byte("new"))
+			})
+			if err != nil {
+				t.Errorf("the store has told: %v", err)
+			}
+			for end := time.Now().Add(20 * time.Second); locks(t, c) > 0; time.Sleep(time.Millisecond) { // async commits go on in the background
+				if time.Now().After(end) {
+					t.Fatal("a lock has been left behind")
+				}
+			}
+			if err := c.Restore(); err != nil {
+				t.Fatal(err)
+			}
+			if got := latest(t, client, key(0)); got != "old" {
+				t.Errorf("what was lost reads %q", got)
 			}
 		})
 	}

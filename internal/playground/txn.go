@@ -22,7 +22,7 @@ func physical(ts uint64) uint64 { return ts >> 18 }
 // atomically runs a command on keys in memcomparable form that no other command changes meanwhile, and commits what it changed.
 func (c *call) atomically(encoded [][]byte, do func(*mvcc) *kvrpcpb.KeyError) *kvrpcpb.KeyError {
 	defer c.storage.txn.latches.take(encoded...)()
-	m := &mvcc{storage: c.storage, reader: c.storage.db}
+	m := &mvcc{storage: c.storage, reader: c.storage.db, loses: c.loses}
 	keyErr := do(m)
 	if keyErr == nil {
 		if err := m.commit(); err != nil {
@@ -320,7 +320,7 @@ func (p *prewriting) lockFor(f freshLock) *kvrpcpb.LockInfo {
 // commitAtOnce writes the record of a key that was never prewritten.
 func (p *prewriting) commitAtOnce(f freshLock, l *kvrpcpb.LockInfo, commitTS uint64) error {
 	r := record{kind: recordKind(l.LockType), startTS: l.LockVersion}
-	err := errors.Join(p.keepRollback(f.encoded, commitTS, &r), p.putRecord(f.encoded, commitTS, r))
+	err := errors.Join(p.keepRollback(f.encoded, commitTS, &r), p.putCommitted(f.encoded, commitTS, r))
 	if f.own != nil {
 		err = errors.Join(err, p.dropLock(f.encoded))
 	}

@@ -46,6 +46,7 @@ func (s *Spec) finish(written map[string]Pair, files map[string]bool) []error {
 	c.rows()
 	c.cluster()
 	c.transactions()
+	c.bank()
 	return c.errs
 }
 
@@ -215,4 +216,36 @@ func (c *checker) transactions() {
 	c.require(s.Txn.Staleness%time.Millisecond == 0, "txn.staleness", "must be whole milliseconds")
 	c.require(s.Txn.Staleness == 0 || s.Txn.Isolation != RCCheckTS, "txn.isolation",
 		"does not go with txn.staleness=%v: each row that was written since would be a conflict; write snapshot or rc", s.Txn.Staleness)
+}
+
+// Balances: transfers and sums, and what would make a sum that is right look wrong.
+const (
+	// OpeningBalance is what each account holds when it is loaded.
+	OpeningBalance = 1000
+
+	mostAccounts  = maxScan - 1 // one scan sums them, and sees whether there are more
+	balanceDigits = 8           // of OpeningBalance × mostAccounts, which one account may come to hold
+)
+
+func (c *checker) bank() {
+	s := c.spec
+	if s.Row.Format != Balance {
+		return
+	}
+	p, r := &s.Proportions, &s.Row
+	c.require(s.TiKV.API == TxnAPI, "valueformat", "balances are for transactions: write tikv.type=txn (--api txn)")
+	c.require(s.Verify == No, "verify", "the sum is that of one snapshot, which a run reads: kvbench run -w bank -p updateproportion=0 --operations 1")
+	c.require(p.Update+p.Scan == p.Sum(), "valueformat", "balances know transfers and sums only: leave no proportions but updateproportion and scanproportion")
+	c.require(s.InsertCount >= 2, "recordcount", "a transfer needs two accounts")
+	c.require(s.InsertCount <= mostAccounts, "recordcount", "one scan sums all accounts: at most %d", mostAccounts)
+	c.require(s.InsertCount == s.Records, "insertcount", "the sum is that of all accounts: leave out insertstart and insertcount")
+	c.require(s.Batch == 1 || s.Phase == Load, "batch.size", "a transfer is a transaction of its own: leave it out")
+	c.require(r.Fields == 1, "fieldcount", "a balance is one field: write 1")
+	c.require(r.LengthDistribution == Constant, "fieldlengthdistribution", "balances have one length: write constant")
+	c.require(r.FieldLength >= balanceDigits, "fieldlength", "the sum of all accounts may lie in one: at least %d digits", balanceDigits)
+	c.require(!s.Integrity, "dataintegrity", "balances carry no checksum: their sum is checked")
+	c.require(!s.VerifyWrites, "verifywrites", "balances repeat, so an older one cannot be told: their sum is checked")
+	c.require(s.UpdateMode == ReadModifyWrite && !s.UpdateMissing, "updatemode", "a transfer reads what it changes, and makes no accounts: write read-modify-write, and updatemissing=false")
+	c.require(s.Txn.Isolation == Snapshot, "txn.isolation", "only a snapshot has the right sum: write snapshot")
+	c.require(s.Txn.Staleness == 0, "txn.staleness", "the table may be younger than that: leave it out")
 }

@@ -46,11 +46,12 @@ const (
 	Ordered = "ordered"
 
 	// keyhash, valueformat, integrityformat
-	GoYCSB = "go-ycsb"
-	YCSB   = "ycsb"
-	Mix    = "mix"
-	Raw    = "raw"
-	CRC32C = "crc32c"
+	GoYCSB  = "go-ycsb"
+	YCSB    = "ycsb"
+	Mix     = "mix"
+	Raw     = "raw"
+	Balance = "balance"
+	CRC32C  = "crc32c"
 
 	// keyformat
 	Decimal = "decimal"
@@ -212,7 +213,7 @@ type Row struct {
 	MinFieldLength     int
 	LengthDistribution string
 	LengthHistogram    LengthHistogram
-	Format             string  // GoYCSB, YCSB or Raw
+	Format             string  // GoYCSB, YCSB, Raw or Balance
 	Compressibility    float64 // fraction of a field that compresses away, 0 to 1
 }
 

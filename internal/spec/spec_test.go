@@ -196,6 +196,22 @@ func TestErrors(t *testing.T) {
 		{[]string{"tikv.type=txn", "txn.staleness=1500us"}, "txn.staleness=1500us: must be whole milliseconds"},
 		{[]string{"tikv.type=txn", "txn.staleness=2s", "txn.isolation=rc-check-ts"}, "does not go with txn.staleness=2s"},
 		{[]string{"tikv.type=txn", "txn.isolation=serializable"}, "must be one of snapshot, rc, rc-check-ts"},
+		{bank("tikv.type=raw"), "valueformat=balance: balances are for transactions: write tikv.type=txn"},
+		{bank("insertproportion=0.1"), "no proportions but updateproportion and scanproportion"},
+		{bank("recordcount=1"), "a transfer needs two accounts"},
+		{bank("recordcount=10240"), "one scan sums all accounts: at most 10239"},
+		{bank("insertcount=9"), "insertcount=9: the sum is that of all accounts"},
+		{bank("batch.size=2"), "a transfer is a transaction of its own"},
+		{bank("fieldcount=2"), "a balance is one field"},
+		{bank("fieldlengthdistribution=uniform"), "balances have one length"},
+		{bank("fieldlength=7"), "at least 8 digits"},
+		{bank("dataintegrity=true"), "balances carry no checksum"},
+		{bank("verifywrites=true"), "their sum is checked"},
+		{bank("verify=scan"), "kvbench run -w bank -p updateproportion=0 --operations 1"},
+		{bank("updatemode=blind"), "write read-modify-write"},
+		{bank("updatemissing=true"), "updatemissing=false"},
+		{bank("txn.isolation=rc"), "only a snapshot has the right sum"},
+		{bank("txn.staleness=1s"), "may be younger"},
 		{[]string{"workload=site.ycsb.workloads.TimeSeriesWorkload"}, "core workload only"},
 		{[]string{"recordcount=0"}, "must be from 1"},
 		{[]string{"recordcount=9223372036854775808"}, "must be from 1 to"},
@@ -309,6 +325,11 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("got\n%v", err)
 	}
+}
+
+// bank are the properties of the workload bank, with one more.
+func bank(more string) []string {
+	return []string{"tikv.type=txn", "valueformat=balance", "recordcount=10", "fieldcount=1", "fieldlength=8", "readproportion=0", "updateproportion=1", more}
 }
 
 // tikv.type=txn chooses the driver, and what travels to the workers means the same there.

@@ -72,6 +72,7 @@ type Call struct {
 	Found     [][]byte
 	FoundKeys [][]byte      // Scan: the keys found, in order
 	Swapped   bool          // CompareAndSwap
+	Snapshot  uint64        // Get, Scan: the timestamp as of which they were answered; 0: there is none, or the driver does not know
 	Locked    bool          // Get for update: the keys are locked until a Put for update or an Unlock follows
 	RPCs      int32         // requests sent to the database for this call, retries included where the driver sees them
 	End       time.Duration // when the answer arrived, on the session's clock

@@ -32,6 +32,10 @@ func (g *Generator) Continue(op *Operation) bool {
 		return g.afterInsert(op)
 	case stepUnlock: // or else the locks end by themselves
 		return false
+	case stepAccounts:
+		return g.afterAccounts(op)
+	case stepTransfer:
+		return g.afterTransfer(op)
 	default: // stepPut, stepBlind, stepDelete: nothing to see in the answer but its class
 		if g.again(op) {
 			if op.step == stepPut { // what was read is not what is there any more
@@ -105,7 +109,7 @@ func (g *Generator) afterRead(op *Operation) bool {
 	if g.again(op) {
 		return true
 	}
-	if op.failed(op.size) {
+	if op.failed(op.Size) {
 		return false
 	}
 	for i, key := range op.keys {
@@ -149,12 +153,8 @@ func (g *Generator) afterGet(op *Operation) bool {
 	}
 	op.keys = op.keys[:kept]
 	switch {
-	case kept == 0 && op.Call.Locked:
-		op.step = stepUnlock
-		op.Call.Verb = store.Unlock
-		return true
 	case kept == 0:
-		return false
+		return op.unlock()
 	case swap:
 		op.step = stepSwap
 		g.nextSwap(op)
@@ -162,6 +162,13 @@ func (g *Generator) afterGet(op *Operation) bool {
 		g.put(op, stepPut)
 	}
 	return true
+}
+
+// unlock gives up what a Get for update has locked, if it has.
+func (op *Operation) unlock() bool {
+	op.step = stepUnlock
+	op.Call.Verb = store.Unlock
+	return op.Call.Locked
 }
 
 // swaps tells whether rows are changed by compare-and-swap.
@@ -269,7 +276,7 @@ func (g *Generator) afterScan(op *Operation) bool {
 	}
 	switch {
 	case op.Call.Class == store.Cancelled:
-		op.failed(op.size - op.done)
+		op.failed(op.Size - op.done)
 		return false
 	case op.failed(1):
 	default:
@@ -291,7 +298,7 @@ func (g *Generator) afterScan(op *Operation) bool {
 func (g *Generator) scanned(op *Operation) bool {
 	op.retries = 0
 	op.done++
-	if op.done == op.size {
+	if op.done == op.Size {
 		return false
 	}
 	g.nextScan(op)
@@ -319,7 +326,7 @@ func (g *Generator) look(op *Operation) bool {
 func (g *Generator) afterLook(op *Operation) bool {
 	op.step = stepScan
 	if op.Call.Class == store.Cancelled {
-		op.failed(op.size - op.done)
+		op.failed(op.Size - op.done)
 		return false
 	}
 	if op.failed(1) {
@@ -356,6 +363,9 @@ func (g *Generator) checkScan(op *Operation) error {
 		}
 		previous = key
 	}
+	if g.bank {
+		return g.checkSum(call)
+	}
 	return nil
 }
 
@@ -371,12 +381,12 @@ func (g *Generator) afterInsert(op *Operation) bool {
 		op.Result.Retries++
 		return true
 	}
-	if op.failed(op.size) {
+	if op.failed(op.Size) {
 		return false
 	}
 	for _, m := range op.inserts {
 		g.inserts.acknowledge(m)
 	}
-	op.Result.Count[OK] += int32(op.size)
+	op.Result.Count[OK] += int32(op.Size)
 	return false
 }

@@ -50,7 +50,7 @@ func TestKindsOnALoadedStore(t *testing.T) {
 					if !slices.Equal(m.calls, test.calls) {
 						t.Errorf("calls %v, want %v", m.calls, test.calls)
 					}
-					if want := int32(op.size); op.Result.Count[OK] != want || op.Result.RPCs != int32(len(test.calls)) {
+					if want := int32(op.Size); op.Result.Count[OK] != want || op.Result.RPCs != int32(len(test.calls)) {
 						t.Errorf("result %+v", op.Result)
 					}
 					for key, row := range m.rows {

@@ -61,6 +61,7 @@ type Generator struct {
 	values  values
 	fields  lengths
 	scans   lengths
+	bank    bool // rows are balances
 	inserts inserts
 	ttl     uint64
 	known   *known
@@ -87,6 +88,7 @@ func New(s *spec.Spec, p Place) (*Generator, error) {
 		ttl:     uint64(s.TTL.Seconds()),
 	}
 	g.scanEnd = g.keys.end()
+	g.bank = s.Row.Format == spec.Balance
 	g.values = newValues(s, &g.keys)
 	g.known = newKnown(s, &g.keys)
 	g.fields = newLengths(s.Row.LengthDistribution, int64(s.Row.MinFieldLength), int64(s.Row.FieldLength), s.Row.LengthHistogram)
@@ -180,10 +182,10 @@ func (c *Checker) Check(key, row []byte) error { return c.values.checkWhole(key,
 type state struct {
 	step    step
 	random  random
-	size    int // operations of the batch
-	done    int // of them done one after the other: scans, swaps
-	field   int // the field that is read or written, or allFields
-	retries int // of the current call
+	done    int   // of them done one after the other: scans, swaps
+	field   int   // the field that is read or written, or allFields
+	amount  int64 // of the transfer
+	retries int   // of the current call
 
 	keys    [][]byte // one per operation
 	values  [][]byte // new rows
@@ -204,9 +206,11 @@ const (
 	stepInsert             // put new rows
 	stepBlind              // put whole rows over what is there
 	stepDelete
-	stepScan   // one after the other
-	stepLook   // get what a scan has left out
-	stepUnlock // give up what was got and will not be put
+	stepScan     // one after the other
+	stepLook     // get what a scan has left out
+	stepUnlock   // give up what was got and will not be put
+	stepAccounts // get two balances, to transfer from the first to the second
+	stepTransfer // put them
 )
 
 // Begin makes the operation with that index of the fleet's sequence, and its first
@@ -237,7 +241,12 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 		g.beginLoad(op, first)
 		return true
 	}
-	switch op.Kind = g.kind(&op.random); op.Kind {
+	op.Kind = g.kind(&op.random)
+	if g.bank {
+		g.beginBank(op)
+		return true
+	}
+	switch op.Kind {
 	case Insert:
 		g.beginInsert(op)
 		return true
@@ -248,7 +257,7 @@ func (g *Generator) Begin(op *Operation, index int64) bool {
 		op.field = g.writeField(&op.random)
 	}
 	n := g.spec.InsertCount + g.inserts.grown()
-	for i := range op.size {
+	for i := range op.Size {
 		op.addKey(&g.keys, g.record(g.choose.next(&op.random, n, first+int64(i))))
 	}
 	call := &op.Call
@@ -335,7 +344,7 @@ func (g *Generator) record(offset int64) int64 {
 // and its number alone, whatever the batch size.
 func (g *Generator) beginLoad(op *Operation, first int64) {
 	op.Kind = Insert
-	for i := range op.size {
+	for i := range op.Size {
 		record := g.spec.InsertStart + first + int64(i)
 		op.addKey(&g.keys, record)
 		r := newRandom(^g.spec.Seed, record)
@@ -345,7 +354,7 @@ func (g *Generator) beginLoad(op *Operation, first int64) {
 }
 
 func (g *Generator) beginInsert(op *Operation) {
-	for i := range op.size {
+	for i := range op.Size {
 		m := g.inserts.take()
 		op.inserts = append(op.inserts, m)
 		op.addKey(&g.keys, g.inserts.record(m))
@@ -371,7 +380,7 @@ func (g *Generator) nextScan(op *Operation) {
 
 // reserve empties the buffers and makes room for a batch.
 func (op *Operation) reserve(size, keySize int) {
-	op.size = size
+	op.Size = size
 	if cap(op.keys) < size {
 		op.keys = make([][]byte, 0, size)
 		op.values = make([][]byte, 0, size)

@@ -72,7 +72,7 @@ func TestRunEndsWithOperationCount(t *testing.T) {
 		var n, operations int64
 		for g.Begin(&op, n) {
 			n++
-			operations += int64(op.size)
+			operations += int64(op.Size)
 		}
 		if operations != count || n != Batches(s) {
 			t.Errorf("%d operations in %d batches, want %d in %d", operations, n, count, Batches(s))

@@ -23,12 +23,12 @@ type known struct {
 
 const mostKnown = 1 << 16
 
-// newKnown returns the keys to look for in scans; nil where no scans are made, or
+// newKnown returns the keys to look for in scans; nil where no scans are made, or all rows are counted, or
 // where updates create rows, so that one that is found later need not have been there before.
 func newKnown(s *spec.Spec, keys *keyCodec) *known {
 	p := &s.Proportions
 	creates := p.Update > 0 && (s.UpdateMode == spec.Blind || s.UpdateMissing) || p.ReadModifyWrite > 0 && s.UpdateMissing
-	if p.Scan == 0 || s.Phase != spec.Run || creates {
+	if p.Scan == 0 || s.Phase != spec.Run || s.Row.Format == spec.Balance || creates {
 		return nil
 	}
 	if s.Key.Order != spec.Hashed && keys.sorts(s.InsertStart, s.InsertStart+s.InsertCount-1) {

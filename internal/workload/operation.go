@@ -75,6 +75,7 @@ func (r *Result) Outcome() Outcome {
 type Operation struct {
 	Kind   Kind
 	Index  int64      // index in the fleet's sequence
+	Size   int        // operations of the batch
 	WarmUp bool       // set before Begin: it does not count towards the run's operations
 	Call   store.Call // the call to submit next, or just completed
 	Result Result     // valid when Continue has returned false

@@ -44,7 +44,7 @@ const (
 func newRowCodec(s *spec.Spec) rowCodec {
 	c := rowCodec{fields: s.Row.Fields, prefix: []byte(s.Row.FieldPrefix)}
 	switch s.Row.Format {
-	case spec.Raw:
+	case spec.Raw, spec.Balance:
 		c.format = rawRow
 		if s.Row.LengthDistribution == spec.Constant {
 			c.length = s.Row.FieldLength

@@ -163,11 +163,11 @@ func (w *Sweep) beginGet(op *Operation, index int64) bool {
 	}
 	op.Kind, op.step = Read, stepRead
 	op.reserve(int(min(w.batch, w.spec.InsertCount-first)), w.keys.size())
-	for i := range op.size {
+	for i := range op.Size {
 		op.addKey(&w.keys, w.spec.InsertStart+first+int64(i))
 	}
 	op.Call.Verb, op.Call.Keys, op.Call.Values = store.Get, op.keys, nil
-	w.found.Expected += int64(op.size)
+	w.found.Expected += int64(op.Size)
 	return true
 }
 

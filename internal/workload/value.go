@@ -46,7 +46,8 @@ type values struct {
 	keys      *keyCodec
 	integrity bool
 	text      bool    // integrity in go-ycsb's way
-	length    int     // go-ycsb's integrity: the only length
+	balance   bool    // rows are balances
+	length    int     // go-ycsb's integrity, balances: the only length
 	random    float64 // fraction that does not compress
 	slab      []byte
 	salt      uint64   // changes all letters; 0 changes none
@@ -60,6 +61,7 @@ func newValues(s *spec.Spec, keys *keyCodec) values {
 		keys:      keys,
 		integrity: s.Integrity,
 		text:      s.IntegrityFormat == spec.GoYCSB,
+		balance:   s.Row.Format == spec.Balance,
 		length:    s.Row.FieldLength,
 		random:    1 - s.Row.Compressibility,
 		slab:      slab(),
@@ -161,6 +163,9 @@ func (v *values) appendText(dst []byte, key []byte, field, length int) []byte {
 
 // row appends a whole row with fresh contents.
 func (v *values) row(dst []byte, r *random, key []byte, sizes *lengths) []byte {
+	if v.balance {
+		return v.appendBalance(dst, spec.OpeningBalance)
+	}
 	sum := v.keySum(key)
 	for field := range v.codec.fields {
 		length := int(sizes.next(r))
@@ -219,6 +224,10 @@ const (
 
 // checkWhole checks the shape of a row, and with integrity all its fields.
 func (v *values) checkWhole(key, row []byte) error {
+	if v.balance {
+		_, err := v.balanceOf(key, row)
+		return err
+	}
 	if v.integrity {
 		return v.check(key, row, allFields)
 	}

@@ -246,7 +246,12 @@ func FuzzRow(f *testing.F) {
 	for _, shape := range integrityShapes {
 		generators = append(generators, generator(f, append(shape, "dataintegrity", "true")...))
 	}
+	f.Add([]byte("00001000"), uint8(0))
+	balances := generator(f, bank()...)
 	f.Fuzz(func(t *testing.T, row []byte, which uint8) {
+		if balance, err := balances.values.balanceOf([]byte("k"), row); err == nil && !bytes.Equal(balances.values.appendBalance(nil, balance), row) {
+			t.Errorf("%q is read as %d", row, balance)
+		}
 		g := generators[int(which)%len(generators)]
 		key := []byte("usertable:user1")
 		before := bytes.Clone(row)

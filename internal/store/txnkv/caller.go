@@ -48,7 +48,7 @@ func (r *caller) Do(ctx context.Context, c *store.Call) {
 	r.trace.Reset()
 	atomic.StoreInt64(&r.waits.BackoffDuration, 0)
 	r.commit, r.phases = nil, [store.Phases]time.Duration{}
-	c.Found, c.FoundKeys, c.Swapped, c.Locked = c.Found[:0], c.FoundKeys[:0], false, false
+	c.Found, c.FoundKeys, c.Swapped, c.Snapshot, c.Locked = c.Found[:0], c.FoundKeys[:0], false, 0, false
 	if c.Cost != nil && !(c.ForUpdate && c.Verb != store.Get) { // one that goes on was counted when it began
 		c.Cost.Transactions++
 	}
@@ -129,6 +129,7 @@ func (r *caller) snapshot(ctx context.Context, c *store.Call) (*txnsnapshot.KVSn
 	if err != nil {
 		return nil, err
 	}
+	c.Snapshot = ts
 	snapshot := r.client.GetSnapshot(ts)
 	snapshot.SetPriority(r.options.Priority)
 	snapshot.SetReplicaRead(r.options.Replicas)
