@@ -144,6 +144,7 @@ func TestForUpdate(t *testing.T) {
 			_, s := r.open(o)
 			names := []string{"a", "b", "c"} // in three regions
 			r.put(other, "old", names...)
+			r.wants(other, "old", names...) // and resolves locks that its commit has yet to take away, for which nobody below waits
 			c := &store.Call{Verb: store.Get, Keys: keys(names...), ForUpdate: true}
 			update := func() store.Class {
 				c.Verb, c.Values = store.Put, keys("new", "new", "new")
